@@ -20,7 +20,13 @@ FILE_MIB = 64
 MOST_THREADS = 4
 # How much of a file the kernel reads ahead on this device, in bytes.
 READ_AHEAD = 256 << 10
-RW = {("random", "read"): "randread", ("random", "write"): "randwrite"}
+# fio's names of patterns and directions.
+FILE_RW = {
+    ("random", "read"): "randread",
+    ("random", "write"): "randwrite",
+    ("sequential", "read"): "read",
+    ("sequential", "write"): "write",
+}
 DROP = "#!/bin/sh\necho 1 > /proc/sys/vm/drop_caches\n"
 NO_NUMBERS = "bars without numbers"
 
@@ -63,7 +69,7 @@ def job_file(run: Run, these: Sequence[dict[str, Any]]) -> str:
         if case is None:
             break
         count = FILE_MIB << 8 if merged(case) else parameters["warm_up"] + parameters["measured"]
-        rw = RW.get((case["pattern"], case["kind"]), case["kind"])
+        rw = FILE_RW[case["pattern"], case["kind"]]
         lines += [f"[cell{number}]", "stonewall=1", "filename_format=/mnt/file.$jobnum", f"rw={rw}"]
         lines += [f"numjobs={case['threads']}", f"size={FILE_MIB}m", f"number_ios={count}"]
         lines += ["fsync=1", "end_fsync=1"] if case["kind"] == "write" else []
@@ -82,6 +88,11 @@ def merged(case: dict[str, Any]) -> bool:
 
 
 def measure(run: Run, case: dict[str, Any]) -> Row:
+    limit = run.once(("limit", *case.values()), lambda: limit_mb_s(run, case))
+    return measure_in_guest(run, case) | {"limit_mb_s": limit}
+
+
+def measure_in_guest(run: Run, case: dict[str, Any]) -> Row:
     """A row of the guest that runs all cases of its profile."""
     these = [one for one in cases(run, case["pattern"]) if one["profile"] == case["profile"]]
 
@@ -100,8 +111,8 @@ def measure(run: Run, case: dict[str, Any]) -> Row:
             for number, (one, part) in enumerate(zip(these, parts, strict=True))
         ]
 
-    row: Row = run.once(("fio", case["profile"], case["pattern"]), all_cells)[these.index(case)]
-    return row | {"limit_mb_s": run.once(("limit", *case.values()), lambda: limit_mb_s(run, case))}
+    rows: list[Row] = run.once(("fio", case["profile"], case["pattern"]), all_cells)
+    return rows[these.index(case)]
 
 
 def measure_cell(

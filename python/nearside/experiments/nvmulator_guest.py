@@ -7,13 +7,14 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from nearside import trace as traces
 from nearside._native import NearsideError
 from nearside.device import Design
 from nearside.experiments.registry import Run
-from nearside.guest.job import Job, run_job
+from nearside.guest.job import Job, Setup, run_job
+from nearside.guest.machine import CpuModel
 
 PROFILES = ("optane-dcpmm", "dram", "pcm")
 # The end of the file system, in blocks of 4 KiB: what is beyond it on a namespace of 1 GiB marks
@@ -53,11 +54,18 @@ def profile_design(run: Run, profile: str) -> Design:
     return run.required_design.with_values(f"[media]\nprofile = '{profile}'")
 
 
-def run_script(run: Run, design: Design, script: str, inputs: dict[str, str] | None = None, **options: Any) -> GuestRun:
+def run_script(
+    run: Run,
+    design: Design,
+    script: str,
+    inputs: dict[str, str] | None = None,
+    kernel_line: str = "",
+    output: IO[bytes] | None = None,
+) -> GuestRun:
     """Boots a guest on a device of this design, and runs a script of the shell in it.
 
-    `inputs` are files for it, by name. A script that fails is an error with the last line that it printed. `options`
-    are those of `run_job`.
+    `inputs` are files for it, by name. A script that fails is an error with the last line that it printed. What it
+    prints goes to `output`, too, while it runs.
     """
     with tempfile.TemporaryDirectory(prefix="nearside-") as name:
         folder = Path(name)
@@ -66,7 +74,8 @@ def run_script(run: Run, design: Design, script: str, inputs: dict[str, str] | N
             (folder / file).write_text(text)
             words.append(str(folder / file))
         trace, results = folder / "trace.jsonl", folder / "results"
-        report = run_job(Job(words), design, model=run.model, trace=trace, results=results, **options)
+        setup = Setup([design], run.model, CpuModel.load(), kernel_line=kernel_line)
+        report = run_job(Job(words), setup, trace=trace, results=results, output=output)
         if report["status"] != 0:
             last = report["output"].strip().splitlines()[-1:] or ["no reason given"]
             raise NearsideError(f"the guest's script ends with status {report['status']}: {last[0]}")

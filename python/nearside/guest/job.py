@@ -96,6 +96,8 @@ class Setup:
     """Its CPU; None: wall-clock time."""
     memory_mib: int = 512
     """Its memory, in MiB."""
+    kernel_line: str = ""
+    """More words for its kernel's command line."""
 
 
 class Follower:
@@ -191,7 +193,7 @@ def run_job(
         designs = [*setup.designs, *_attach_images(kit, job, folder)]
         clock = folder / "clock" if setup.cpu else None
         sockets = [folder / f"device{number}" for number in range(len(designs))]
-        guest = Guest(kit, folder, sockets, clock, setup.memory_mib, setup.cpu)
+        guest = Guest(kit, folder, sockets, clock, setup.memory_mib, setup.cpu, setup.kernel_line)
         os.mkfifo(guest.control)
         errors = folder / "errors"
         follower = Follower(guest.serial(1), output)

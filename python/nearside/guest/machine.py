@@ -61,6 +61,8 @@ class Guest:
     """Its memory, in MiB."""
     cpu: CpuModel | None = None
     """Its CPU; None in wall-clock time."""
+    kernel_line: str = ""
+    """More words for its kernel's command line."""
 
     jitter: int = 0
     """Not 0: a seed of waits within QEMU, for tests. They must not change any result."""
@@ -99,7 +101,7 @@ class Guest:
         words += ["-object", f"memory-backend-memfd,id=m0,size={self.memory_mib}M,share=on"]
         kernel = kit / "vmlinux" if (kit / "vmlinux").is_file() else kit / "vmlinuz"
         words += ["-kernel", kernel, "-initrd", initrd]
-        words += ["-append", f"{KERNEL_LINE} {time_line}".strip()]
+        words += ["-append", " ".join(filter(None, (KERNEL_LINE, time_line, self.kernel_line)))]
         for socket in self.sockets:
             device = {
                 "driver": "vfio-user-pci",
