@@ -136,7 +136,7 @@ check() {
     READ="db_bench --db=$1 --use_existing_db=1 $OPTIONS"
     $READ --benchmarks=readseq > $2.readseq 2>&1
     count=$(grep '^readseq' $2.readseq | sed 's/.* \\([0-9]*\\) operations.*/\\1/')
-    $READ --benchmarks=verifychecksum,readrandom --num=$count > $2.readrandom 2>&1
+    $READ --benchmarks=verifychecksum,readrandom --num=$count --reads=$((8 * count)) > $2.readrandom 2>&1
 }
 """
 # How long a database is filled before its end, in us of the guest's time.
@@ -174,7 +174,7 @@ def recover(run: Run, profile: str) -> dict[str, Row]:
 
 
 def recovered(reports: str, files: dict[str, str], name: str) -> Row:
-    """Records that were acknowledged, that are there in order, and those missing."""
+    """Records that were acknowledged, that are there, and those lost: too few of them, or not found among them."""
     acknowledged = [int(number) for number in ACKNOWLEDGED.findall(reports)]
     counted = OPERATIONS.search(files[f"{name}.readseq"])
     found = FOUND.search(files[f"{name}.readrandom"])
@@ -234,7 +234,7 @@ EXPERIMENT = Experiment(
         "guest runs it in simulated time on the device.",
         "The paper has 10 million records and values of 100M, which is read as 100 bytes. Ours are as many as the "
         "parameters say. Write buffer, files, levels and cache are smaller than RocksDB's defaults by the same factor.",
-        "RocksDB is Debian's, version 9; the paper's is 5.4. Data are not compressed.",
+        "RocksDB is Debian's, version 9.10; the paper's is 5.4. Data are not compressed.",
         "The paper has bars for `fillrandom` on NVMulator and on Optane memory (Izraelevitz et al., arXiv 1903.05714). "
         "It states that they are within a factor of 2; no values are read off the plot.",
         "What differs: the paper's device is memory with a simple block driver, on four cores of an ARM N1-SDP. "
@@ -244,9 +244,9 @@ EXPERIMENT = Experiment(
         "Replay: the reads and writes of the benchmarks are issued again in this process, at their recorded times, "
         "without a guest. The figure is by how much their mean latency in device and link differs.",
         "Recovery: one database is killed by SIGKILL, another by a reset of the guest while it writes, which loses "
-        "what is in its memory. Another "
-        "guest then mounts the file system, which recovers, and opens both. Records are written in the order of keys, "
-        "each synchronised. All that had been reported as written must be found, in order, with correct checksums.",
+        "what is in its memory. Another guest then mounts the file system, which recovers, and opens both. Records are "
+        "written in the order of keys, each synchronised. As many as had been reported must be there, lookups of eight "
+        "times as many must find theirs, and all checksums must be correct.",
     ),
     quick={"profiles": ["optane-dcpmm"], "records": 5000, "reads": 500},
     full={"profiles": list(guest.PROFILES), "records": 50_000, "reads": 5000},
