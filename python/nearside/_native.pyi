@@ -30,6 +30,7 @@ from nearside.types import (
     PmdkCost,
     PoolCheck,
     PutReport,
+    ReplayReport,
     ResidentTable,
     ServerCounters,
     SortPlan,
@@ -250,6 +251,10 @@ class Device:
         """Sets the priority of an I/O queue, which is created again."""
     def shutdown(self) -> None:
         """Shuts the controller down in the normal way."""
+    def replay(
+        self, commands: Sequence[tuple[int, str, int, int]], *, progress: Progress | None = None
+    ) -> ReplayReport:
+        """Issues recorded commands at their times: (ps from the first one's, kind, LBA, blocks); a report."""
     def single(self, write: bool = False, bytes: int = 4096, commands: int = 20, seed: int = 1) -> list[EventList]:
         """Runs commands one at a time; all events of each."""
     def trace_start(self, path: StrPath) -> None:

@@ -25,6 +25,7 @@ from nearside.types import (
     LateReads,
     MasterLimits,
     MediaProfile,
+    ReplayReport,
     StreamReport,
     TransferReport,
     WorkloadReport,
@@ -295,6 +296,15 @@ class Device:
     def workload(self, **job: Any) -> WorkloadReport:
         """Runs a job with fio-like parameters; see `help(nearside._native.Device.workload)`."""
         return self.native.workload(**job)
+
+    def replay(self, commands: Sequence[tuple[int, str, int, int]], progress: Progress | None = None) -> ReplayReport:
+        """Issues recorded commands at their times, on the first I/O queue.
+
+        A command is (time in ps from the first one's, "read", "write" or "flush", LBA, blocks); they are in the order
+        of time. A command does not wait for those before it, unless the queue is full. All share one buffer, so the
+        data are lost.
+        """
+        return self.native.replay(commands, progress=progress)
 
     def set_priority(self, queue: int, priority: str) -> None:
         """Sets the priority of an I/O queue, counted from 0. Needs a design with `weights`.

@@ -135,6 +135,13 @@ class WorkloadReport(TransferReport):
     """Latencies after the change of timing; with `switch`."""
 
 
+class ReplayReport(TransferReport):
+    """The report of recorded commands that were issued again."""
+
+    late_ns: float
+    """The longest time by which a command was issued later than recorded, in ns."""
+
+
 class LinkTraffic(TypedDict):
     """Traffic in one direction of the link."""
 

@@ -113,7 +113,7 @@ pub fn run<H: Host>(
 
 /// Waits for the end of all commands in flight, whatever their status; an error if one exceeds its
 /// time.
-fn drain<H: Host>(controller: &mut NvmeDriver<H>, queues: usize) -> Result<()> {
+pub(crate) fn drain<H: Host>(controller: &mut NvmeDriver<H>, queues: usize) -> Result<()> {
     let mut limit = controller.now() + controller.command_timeout();
     loop {
         let (mut acted, mut left) = (false, false);

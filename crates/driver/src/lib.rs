@@ -37,7 +37,8 @@
 //!   `format` (Format NVM).
 //! - `queue`: a queue pair and its doorbells. [`prp`] and [`sgl`]: the data pointers of commands.
 //! - [`io_loop`]: keeps commands in flight on several queues.
-//! - [`workload`]: jobs like those of fio, and whole transfers of data.
+//! - [`workload`]: jobs like those of fio, and whole transfers of data. [`replay`]: recorded
+//!   commands at their times.
 //! - [`window`]: streams of loads and stores of the PM window.
 //! - [`control`]: the status block of BAR4, and the registers of `nvm_delay`. [`Qos`]: limits of
 //!   the masters of a channel.
@@ -65,6 +66,7 @@ mod port;
 pub mod prp;
 mod qos;
 mod queue;
+pub mod replay;
 pub mod sgl;
 mod shared_host;
 mod sim_host;

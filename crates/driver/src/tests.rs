@@ -2,9 +2,11 @@
 
 //! The driver with a fake device, with and without faults.
 
+use sim::Time;
 use spec::nvme::{status, Sqe};
 
 use crate::fake_device::{FakeDevice, Fault};
+use crate::replay::{replay, TimedCommand};
 use crate::workload::{self, BlockPattern, BufferLayout, IoJob, TransferShape};
 use crate::{
     BlockRange, Buffer, DriverConfig, Erase, Error, IoCommand, NvmeDriver, ALL_NAMESPACES,
@@ -384,6 +386,76 @@ fn workload_checks_arguments_and_can_be_stopped() {
     });
     let stopped = workload::run_job(&mut c, &ok, &mut |_, _| false);
     assert_eq!(stopped.unwrap_err(), Error::Interrupted);
+}
+
+fn timed(at_us: u64, io: IoCommand) -> TimedCommand {
+    let at = Time(at_us * 1_000_000);
+    TimedCommand { at, io }
+}
+
+#[test]
+fn replay_issues_commands_at_their_times() {
+    let mut c = start(Fault::None);
+    let read = IoCommand::Read { lba: 8, blocks: 8 };
+    let write = IoCommand::Write {
+        lba: 0,
+        blocks: 300,
+    };
+    let commands = [
+        timed(0, read),
+        timed(1000, write),
+        timed(1000, IoCommand::Flush),
+        timed(5000, read),
+    ];
+    let result = replay(&mut c, &commands, &mut keep_going).unwrap();
+    let report = &result.report;
+    assert_eq!((report.commands, report.bytes), (4, 316 * 512));
+    assert_eq!((report.read.count(), report.write.count()), (2, 2));
+    assert_eq!(result.late, Time::ZERO);
+    let last = report.read.summary().unwrap().max_ns;
+    assert!(report.elapsed.as_ns() >= 5e6 && report.elapsed.as_ns() <= 5e6 + last);
+    // A queue of 16 entries has room for 15 commands.
+    let burst = vec![timed(0, read); 100];
+    let result = replay(&mut c, &burst, &mut keep_going).unwrap();
+    assert_eq!(result.report.commands, 100);
+    assert!(result.late > Time::ZERO);
+    assert_eq!(
+        replay(&mut c, &[], &mut keep_going)
+            .unwrap()
+            .report
+            .commands,
+        0
+    );
+    assert_eq!(c.shutdown().unwrap().allocations(), 0);
+}
+
+#[test]
+fn replay_checks_commands_and_can_be_stopped() {
+    let mut c = start(Fault::None);
+    let read = |lba, blocks| IoCommand::Read { lba, blocks };
+    let mut refuse = |commands: &[TimedCommand], what: &str| {
+        let error = replay(&mut c, commands, &mut keep_going).unwrap_err();
+        assert!(
+            matches!(&error, Error::Invalid(text) if text.contains(what)),
+            "{error}"
+        );
+    };
+    let good = timed(10, read(0, 1));
+    refuse(
+        &[good, timed(9, read(0, 1))],
+        "command 1: its time is before",
+    );
+    refuse(&[timed(0, read(0, 0))], "command 0: 0 blocks from LBA 0");
+    refuse(&[good, timed(10, read(u64::MAX, 1))], "command 1: 1 blocks");
+    refuse(&[timed(0, read(0, 65536))], "command 0: 65536 blocks");
+    let many = vec![good; 600];
+    let stopped = replay(&mut c, &many, &mut |_, _| false);
+    assert_eq!(stopped.unwrap_err(), Error::Interrupted);
+    assert_eq!(c.shutdown().unwrap().allocations(), 0);
+    // The next command's time is after that of the time-out.
+    let late = [timed(0, read(0, 1)), timed(1 << 40, read(0, 1))];
+    let error = replay(&mut start(Fault::Silent), &late, &mut keep_going).unwrap_err();
+    assert!(matches!(error, Error::Timeout { .. }), "{error}");
 }
 
 /// All memory is free, and the namespace works.

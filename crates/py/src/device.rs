@@ -10,11 +10,13 @@ use design::engine::{EngineInstance, Manifest};
 use device::{Model, RtlOptions};
 use driver::launch::EngineRegisters;
 use driver::page::{CommandPage, SubmittedCommand};
+use driver::replay::{self, TimedCommand};
 use driver::window::{self, WindowStream};
 use driver::workload::{self, BlockPattern, BufferLayout, IoJob, PeerMemory, TransferShape};
 use driver::Qos;
 use driver::{
-    split_ranges, BlockRange, DriverConfig, Erase, Host, Latencies, Priority, SimHost, Weights,
+    split_ranges, BlockRange, DriverConfig, Erase, Host, IoCommand, Latencies, Priority, SimHost,
+    Weights,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -648,6 +650,49 @@ impl Device {
             value["before"] = report::latency(&all.subset(flight.min(at)..at));
             value["after"] = report::latency(&all.subset(at.saturating_add(flight)..usize::MAX));
         }
+        Ok(Document(value))
+    }
+
+    /// Issues recorded commands at their times, on the first I/O queue, and returns a report.
+    ///
+    /// A command is (time in ps from the first one's, "read", "write" or "flush", LBA, blocks), in
+    /// the order of time. It does not wait for those before it, unless the queue is full; `late_ns`
+    /// is the longest delay for that. All share one buffer, so the data are lost.
+    #[pyo3(signature = (commands, *, progress=None))]
+    fn replay(
+        &self,
+        py: Python<'_>,
+        commands: Vec<(u64, String, u64, u32)>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Document> {
+        let timed: PyResult<Vec<TimedCommand>> = commands
+            .into_iter()
+            .map(|(at, kind, lba, blocks)| {
+                let io = match kind.as_str() {
+                    "read" => IoCommand::Read { lba, blocks },
+                    "write" => IoCommand::Write { lba, blocks },
+                    "flush" => IoCommand::Flush,
+                    other => {
+                        let allowed = "allowed are \"read\", \"write\", \"flush\"";
+                        let text = format!("command {other:?}: {allowed}");
+                        return Err(PyValueError::new_err(text));
+                    }
+                };
+                Ok(TimedCommand { at: Time(at), io })
+            })
+            .collect();
+        let timed = timed?;
+        let mut state = self.lock()?;
+        let session = state.session()?;
+        let mut reporter = ProgressReporter::new(progress);
+        let outcome = py.detach(|| {
+            replay::replay(&mut session.controller, &timed, &mut |d, t| {
+                reporter.report(d, t)
+            })
+        });
+        let outcome = reporter.finish(outcome)?;
+        let mut value = report::report(&outcome.report);
+        value["late_ns"] = json!(outcome.late.as_ns());
         Ok(Document(value))
     }
 

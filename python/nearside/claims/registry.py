@@ -11,7 +11,21 @@ from typing import Any
 
 from nearside._native import NearsideError
 
-MODULES = ("nvm_delay", "area", "nvme", "fuzz", "wire", "dram", "pm", "engines", "nearpm", "sort", "rtl", "fast")
+MODULES = (
+    "nvm_delay",
+    "area",
+    "nvme",
+    "fuzz",
+    "wire",
+    "dram",
+    "pm",
+    "engines",
+    "nearpm",
+    "sort",
+    "rtl",
+    "fast",
+    "guest_nvmulator",
+)
 
 
 @dataclass(frozen=True)

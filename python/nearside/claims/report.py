@@ -25,6 +25,7 @@ TITLES = {
     "sort": "The engines that sort tables",
     "fast": "The fast model beside the RTL",
     "rtl": "The RTL model",
+    "guest": "Programs in a guest in simulated time",
 }
 
 

@@ -102,6 +102,8 @@ class Setup:
     """The number of its CPUs, 1 to 8."""
     qemu: Path | None = None
     """Another QEMU than the kit's, of any version."""
+    kernel_line: str = ""
+    """More words for its kernel's command line."""
 
 
 class Follower:
@@ -205,8 +207,8 @@ def run_job(
         designs = [*setup.designs, *_attach_images(kit, job, folder)]
         clock = folder / "clock" if setup.cpu else None
         sockets = [folder / f"device{number}" for number in range(len(designs))]
-        dilation, cpus, qemu = setup.dilation, setup.cpus, setup.qemu
-        guest = Guest(kit, folder, sockets, clock, setup.memory_mib, setup.cpu, dilation, cpus, qemu)
+        dilation, cpus, qemu, line = setup.dilation, setup.cpus, setup.qemu, setup.kernel_line
+        guest = Guest(kit, folder, sockets, clock, setup.memory_mib, setup.cpu, dilation, cpus, qemu, kernel_line=line)
         os.mkfifo(guest.control)
         errors = folder / "errors"
         follower = Follower(guest.serial(1), output)

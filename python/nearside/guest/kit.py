@@ -36,7 +36,7 @@ TOOLS += ["usr/sbin/mkfs.xfs", "usr/sbin/mkfs.btrfs", "usr/sbin/mkfs.f2fs", "usr
 # The shell of jobs: that of busybox prefers the applets of busybox to programs of the same name.
 TOOLS += ["usr/bin/dash"]
 # Kernel modules, beside those that they depend on.
-MODULES = ["raid1"]
+MODULES = ["raid1", "nd_pmem", "nd_e820"]
 KIT_VERSION = 6
 # The kernel's default limits. All parts of a large discard wait together, so the limit applies to
 # the whole.

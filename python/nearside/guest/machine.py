@@ -71,6 +71,8 @@ class Guest:
     """Another QEMU than the kit's, of any version."""
     quantum_ps: int = 1_000_000
     """How far a CPU runs in simulated time while others wait for their turn, in ps."""
+    kernel_line: str = ""
+    """More words for its kernel's command line."""
     jitter: int = 0
     """Not 0: a seed of waits within QEMU, for tests. They must not change any result."""
 
@@ -111,22 +113,14 @@ class Guest:
         words += ["-L", kit / "fw", "-nodefaults", "-no-user-config", "-no-reboot"]
         words += ["-display", "none", *([] if interactive else ["-monitor", "none"])]
         words += ["-machine", f"{machine},memory-backend=m0,aux-ram-share=on"]
-        # Without its random numbers, and from one seed, a run is the same twice.
-        words += [
-            "-accel",
-            "tcg,thread=multi",
-            "-cpu",
-            "max,-rdrand,-rdseed",
-            "-smp",
-            str(self.cpus),
-            "-seed",
-            "1",
-        ]
+        # From one seed, RDRAND and thus a run are the same twice. Without RDRAND the first program
+        # that asks for random numbers waits for a second in which the kernel gathers some.
+        words += ["-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(self.cpus), "-seed", "1"]
         words += ["-rtc", "base=2026-01-01,clock=vm", *plugin, "-m", f"{self.memory_mib}M"]
         words += ["-object", f"memory-backend-memfd,id=m0,size={self.memory_mib}M,share=on"]
         kernel = kit / "vmlinux" if (kit / "vmlinux").is_file() else kit / "vmlinuz"
         words += ["-kernel", kernel, "-initrd", initrd]
-        words += ["-append", f"{KERNEL_LINE} {time_line}".strip()]
+        words += ["-append", " ".join(filter(None, (KERNEL_LINE, time_line, self.kernel_line)))]
         for socket in self.sockets:
             device = {
                 "driver": "vfio-user-pci",
