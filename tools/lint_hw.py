@@ -32,9 +32,17 @@ LOCAL = "-GLocalChannels=2 -GLocalBytes=64'h10000"
 LIMITS = {
     "nearpm": ["-GNumChannels=1 -GUnits=1", "-GNumChannels=8 -GUnits=16", "-GNumChannels=2 -GUnits=7", "-DNS_ORDER"],
     "nearpm_filter": ["-DNS_ORDER"],
-    "nvme_ctrl": ["-GNumChannels=1 -GNumWalkers=1 -GNumIoQueues=1", "-GNumChannels=16 -GNumIoQueues=64"],
+    "nvme_ctrl": [
+        "-GNumChannels=1 -GNumWalkers=1 -GNumIoQueues=1 -GDoorbellBuffer=0",
+        "-GNumChannels=16 -GNumIoQueues=64",
+    ],
     "nvm_delay": ["-GReadSlots=32 -GWriteSlots=512", "-GReadSlots=128 -GWriteSlots=32 -GBufferBeats=1024"],
-    "top": ["-GNumChannels=1 -GNumWalkers=1", "-GNumChannels=16 -GNumWalkers=4 -GFillInside=1", LOCAL, "--trace-fst"],
+    "top": [
+        "-GNumChannels=1 -GNumWalkers=1 -GDoorbellBuffer=0",
+        "-GNumChannels=16 -GNumWalkers=4 -GFillInside=1",
+        LOCAL,
+        "--trace-fst",
+    ],
 }
 WAIVER = re.compile(r"\s*\w+_off\b")
 # In a separate process, because slang reports to the C++ stderr.

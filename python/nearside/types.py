@@ -1663,6 +1663,8 @@ class NvmeValues(TypedDict):
     """Entries of the longest queue."""
     slots: int
     """Commands in flight in the controller."""
+    doorbell_buffer: bool
+    """The controller offers Doorbell Buffer Config (shadow doorbells)."""
     media_read_beats: NotRequired[int]
     """Beats of 64 bytes that are read ahead in each channel."""
     media_reads: NotRequired[int]

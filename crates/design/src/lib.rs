@@ -200,6 +200,10 @@ pub struct Nvme {
     pub queue_entries: u32,
     /// Commands in flight inside the controller: 16, 32, 64 or 128.
     pub slots: u32,
+    /// Whether the controller offers Doorbell Buffer Config (shadow doorbells). Linux uses it
+    /// whenever it is offered: a host then writes fewer registers, and the first command after a
+    /// pause takes an additional read of host memory. Physical devices do not offer it.
+    pub doorbell_buffer: bool,
     /// Beats of 64 bytes of each channel's media that are read ahead: a power of two from 512 to
     /// 4096. This and the following keys follow from the media profile by default, see
     /// [`Profile::mover_sizes`].
@@ -315,6 +319,7 @@ impl Default for Nvme {
             io_queues: 16,
             queue_entries: 1024,
             slots: 128,
+            doorbell_buffer: true,
             media_read_beats: None,
             media_reads: None,
             media_write_bytes: None,
@@ -784,6 +789,27 @@ mod tests {
                 let error = with(value).expect_err(key).to_string();
                 assert!(error.contains(key) && error.contains("allowed"), "{error}");
             }
+        }
+    }
+
+    #[test]
+    fn design_doorbell_buffer_is_true_or_false() {
+        let with = |value: &str| {
+            let key = format!("[nvme]\ndoorbell_buffer = {value}\n");
+            parse(&format!("name = \"x\"\n[media]\nbytes = \"1 MiB\"\n{key}"))
+        };
+        assert!(minimal().nvme.doorbell_buffer);
+        assert_eq!(with("true").unwrap(), minimal());
+        let without = with("false").unwrap();
+        assert!(!without.nvme.doorbell_buffer);
+        assert_ne!(without.hash(), minimal().hash());
+        for value in ["0", "\"off\"", "[]"] {
+            let error = with(value).unwrap_err();
+            assert!(
+                error.starts_with("x.toml:5: nvme.doorbell_buffer: invalid type: ")
+                    && error.ends_with(", expected a boolean"),
+                "{error}"
+            );
         }
     }
 

@@ -41,6 +41,8 @@ pub struct Config {
     pub queue_entries: u32,
     /// Commands in flight inside the controller.
     pub slots: u16,
+    /// The controller offers Doorbell Buffer Config.
+    pub doorbell_buffer: bool,
     /// Namespaces.
     pub namespaces: Arc<Namespaces>,
     /// Beats of 64 bytes that the controller reads ahead from each channel.
@@ -111,6 +113,7 @@ impl Config {
             io_queues: design.nvme.io_queues as u16,
             queue_entries: design.nvme.queue_entries,
             slots: design.nvme.slots as u16,
+            doorbell_buffer: design.nvme.doorbell_buffer,
             namespaces: Arc::new(Namespaces::new(&sizes)),
             media_read_beats: movers.read_beats,
             media_reads: movers.reads,

@@ -191,6 +191,7 @@ impl DeviceConfig {
         let storage = profile(&design.media.profile)?;
         let delay = design.delay_sizes(&storage);
         let movers = design.mover_sizes(&storage);
+        let doorbell_buffer = u8::from(design.nvme.doorbell_buffer);
         let mut parameters: BTreeMap<String, String> = [
             ("NumChannels", design.channels.to_string()),
             ("Granule", design.granule.0.to_string()),
@@ -199,6 +200,7 @@ impl DeviceConfig {
             ("NumIoQueues", design.nvme.io_queues.to_string()),
             ("QueueEntries", design.nvme.queue_entries.to_string()),
             ("NumSlots", design.nvme.slots.to_string()),
+            ("DoorbellBuffer", doorbell_buffer.to_string()),
             ("MediaReadBeats", movers.read_beats.to_string()),
             ("MediaReads", movers.reads.to_string()),
             ("MediaWriteBytes", movers.write_bytes.to_string()),

@@ -35,6 +35,8 @@ module nearside_shell
   parameter int unsigned QueueEntries = 1024,
   /// NVMe commands in flight.
   parameter int unsigned NumSlots = 64,
+  /// The controller offers Doorbell Buffer Config: see nvme_ctrl.
+  parameter bit DoorbellBuffer = 1'b1,
   /// PRP walkers per direction. Commands of at most two pages use one for a few cycles.
   parameter int unsigned NumWalkers = 2,
   /// Clock in kHz: the unit of times reported to the host.
@@ -372,6 +374,7 @@ module nearside_shell
     .NumIoQueues    (NumIoQueues),
     .QueueEntries   (QueueEntries),
     .NumSlots       (NumSlots),
+    .DoorbellBuffer (DoorbellBuffer),
     .NumChannels    (NumChannels),
     .Granule        (Granule),
     .NumWalkers     (NumWalkers),

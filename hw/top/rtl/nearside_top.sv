@@ -33,6 +33,8 @@ module nearside_top
   parameter int unsigned QueueEntries = 1024,
   /// NVMe commands in flight.
   parameter int unsigned NumSlots = 64,
+  /// The controller offers Doorbell Buffer Config: see nvme_ctrl.
+  parameter bit DoorbellBuffer = 1'b1,
   /// PRP walkers per direction. Commands of at most two pages use one for a few cycles.
   parameter int unsigned NumWalkers = 2,
   /// Clock in kHz: the unit of times reported to the host.
@@ -282,6 +284,7 @@ module nearside_top
     .NumIoQueues(NumIoQueues),
     .QueueEntries(QueueEntries),
     .NumSlots(NumSlots),
+    .DoorbellBuffer(DoorbellBuffer),
     .NumWalkers(NumWalkers),
     .ClockKhz(ClockKhz),
     .MediaReadBeats(MediaReadBeats),

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use design::{DeviceInstance, Identity};
+use design::{Design, DeviceInstance, Identity};
 use driver::{Host, SimHost};
 use fast::controller::events::{DoorbellError, Events};
 use fast::controller::features::{FeatureData, FeatureOutcome, Features};
@@ -51,12 +51,15 @@ struct Twins {
 
 impl Twins {
     fn new(name: &str) -> Twins {
-        let design = design(name);
-        let device = common::device(&common::factory(&design), &design);
-        let mut host = common::host_of(&design, device);
+        Twins::of(&design(name))
+    }
+
+    fn of(design: &Design) -> Twins {
+        let device = common::device(&common::factory(design), design);
+        let mut host = common::host_of(design, device);
         let buffer = host.alloc(BUFFER, 4096).unwrap();
-        let identity = Identity::of(&design, DeviceInstance::Number(0)).unwrap();
-        let config = identify::Config::of(&design, identity);
+        let identity = Identity::of(design, DeviceInstance::Number(0)).unwrap();
+        let config = identify::Config::of(design, identity);
         let plugged = design.engines().unwrap();
         let io_queues = design.nvme.io_queues as u16;
         let mut twins = Twins {
@@ -67,7 +70,10 @@ impl Twins {
             cid: 0,
             features: Features::new(io_queues, config.namespaces.clone()),
             config,
-            logs: logs::Logs::new(plugged.iter().flat_map(|p| &p.commands)),
+            logs: logs::Logs::new(
+                plugged.iter().flat_map(|p| &p.commands),
+                design.nvme.doorbell_buffer,
+            ),
             events: Events::default(),
             clock_khz: design.clock_mhz * 1000,
             found: Vec::new(),
@@ -455,6 +461,51 @@ fn admin_with_several_namespaces_and_engines() {
 #[test]
 fn admin_on_the_default_device() {
     compare("default");
+}
+
+/// Doorbell Buffer Config as a host finds it: the bit of OACS, the dword of the log of effects, and
+/// the command's status.
+///
+/// With it, EventIdx of the queue is written. Without it neither page is used, and the queue is
+/// served by its registers alone.
+#[test]
+fn admin_doorbell_buffer_config_is_offered_as_the_design_says() {
+    let opcode = admin::DOORBELL_BUFFER_CONFIG;
+    for offered in [true, false] {
+        let values = format!("[nvme]\ndoorbell_buffer = {offered}\n");
+        let mut t = Twins::of(&design("fuzz").with_values(&values).unwrap());
+        let (page, wanted) = t.both(Sqe::identify(1, 0), &[]);
+        let bit = u8::from(offered);
+        assert_eq!((page[256], page[257]), (2, bit), "OACS");
+        assert_eq!(page, wanted);
+        let (page, wanted) = t.both(get_log(5, 0, 4096), &[]);
+        assert_eq!(page[4 * usize::from(opcode)], bit, "effects");
+        assert_eq!(page, wanted);
+
+        let pages = t.host.alloc(8192, 4096).unwrap();
+        t.host.dma_write(pages, &[STALE; 8192]);
+        let sqe = Sqe::new(opcode).with_prps(pages, pages + 4096);
+        let cqe = t.submit(sqe);
+        let status = match offered {
+            true => status::SUCCESS,
+            false => status::INVALID_OPCODE.dnr(),
+        };
+        assert_eq!((cqe.status(), cqe.result()), (status, 0));
+        t.error(0, &sqe.with_cid(cqe.cid()), status, cqe.phase());
+        if !offered {
+            // More than the queue has entries.
+            for n in 0..40 {
+                let opcode = if n % 2 == 0 { io::WRITE } else { io::READ };
+                t.io(opcode, n, 8);
+            }
+        }
+        let mut found = vec![0; 8192];
+        t.host.dma_read(pages, &mut found);
+        assert!(found[..4096].iter().all(|&byte| byte == STALE));
+        let event_idx = &found[4096 + 8..4096 + 16];
+        assert_eq!(event_idx, [if offered { 0 } else { STALE }; 8]);
+        t.check(get_log(log::ERROR, 0, 4096), &[]);
+    }
 }
 
 mod sampled {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use design::{Design, Identity};
 use nvme::identify::Identify;
 use nvme::{Namespaces, BLOCK_BYTES};
-use spec::nvme::{cns, oncs, status, Status, ALL_NAMESPACES, IDENTIFY_BYTES};
+use spec::nvme::{cns, oacs, oncs, status, Status, ALL_NAMESPACES, IDENTIFY_BYTES};
 
 use super::events::MAX_PARKED;
 use super::{error_log, smart};
@@ -34,6 +34,8 @@ pub struct Config {
     pub identity: Identity,
     /// Namespaces.
     pub namespaces: Arc<Namespaces>,
+    /// Doorbell Buffer Config is supported.
+    pub doorbell_buffer: bool,
 }
 
 impl Config {
@@ -47,6 +49,7 @@ impl Config {
         Config {
             identity,
             namespaces: Arc::new(Namespaces::new(&sizes)),
+            doorbell_buffer: design.nvme.doorbell_buffer,
         }
     }
 }
@@ -127,6 +130,11 @@ fn controller(config: &Config) -> Page {
     // 6).
     let commands = oncs::COMPARE | oncs::DATASET_MANAGEMENT | oncs::WRITE_ZEROES | oncs::VERIFY;
     let oncs = commands | 1 << 4 | 1 << 6;
+    let doorbell_buffer = match config.doorbell_buffer {
+        true => oacs::DOORBELL_BUFFER_CONFIG,
+        false => 0,
+    };
+    let oacs = oacs::FORMAT_NVM | doorbell_buffer;
     page_with(&[
         (0, &VENDOR_ID.to_le_bytes()),
         (2, &VENDOR_ID.to_le_bytes()),
@@ -135,18 +143,18 @@ fn controller(config: &Config) -> Page {
         (64, FIRMWARE_REVISION),
         (77, &[MDTS]),
         (78, &CONTROLLER_ID.to_le_bytes()),
-        (80, &0x0001_0400u32.to_le_bytes()),        // VER
-        (84, &100_000u32.to_le_bytes()),            // RTD3R, us
-        (88, &1_000_000u32.to_le_bytes()),          // RTD3E, us
-        (92, &(1u32 << 8).to_le_bytes()),           // OAES: namespace attribute notices
-        (111, &[1]),                                // CNTRLTYPE: I/O controller
-        (128, &1u16.to_le_bytes()),                 // CRDT1: 100 ms, the only one in use
-        (256, &(1u16 << 1 | 1 << 8).to_le_bytes()), // OACS: Format NVM, Doorbell Buffer Config
-        (258, &[3]),                                // ACL
-        (259, &[MAX_PARKED as u8 - 1]),             // AERL
-        (260, &[0x03]),                             // FRMW: one slot, read only
-        (261, &[0x06]),                             // LPA: log 05h; offsets and 32-bit lengths
-        (262, &[error_log::ENTRIES as u8 - 1]),     // ELPE
+        (80, &0x0001_0400u32.to_le_bytes()), // VER
+        (84, &100_000u32.to_le_bytes()),     // RTD3R, us
+        (88, &1_000_000u32.to_le_bytes()),   // RTD3E, us
+        (92, &(1u32 << 8).to_le_bytes()),    // OAES: namespace attribute notices
+        (111, &[1]),                         // CNTRLTYPE: I/O controller
+        (128, &1u16.to_le_bytes()),          // CRDT1: 100 ms, the only one in use
+        (256, &oacs.to_le_bytes()),
+        (258, &[3]),                            // ACL
+        (259, &[MAX_PARKED as u8 - 1]),         // AERL
+        (260, &[0x03]),                         // FRMW: one slot, read only
+        (261, &[0x06]),                         // LPA: log 05h; offsets and 32-bit lengths
+        (262, &[error_log::ENTRIES as u8 - 1]), // ELPE
         (266, &smart::WARNING_TEMPERATURE.to_le_bytes()),
         (268, &smart::CRITICAL_TEMPERATURE.to_le_bytes()),
         (320, &1u16.to_le_bytes()), // KAS: 100 ms
@@ -220,6 +228,7 @@ mod tests {
         Config {
             identity: Identity::new("bench-1").unwrap(),
             namespaces: Arc::new(Namespaces::new(&[2048, 9, 0, 16])),
+            doorbell_buffer: true,
         }
     }
 
@@ -273,6 +282,17 @@ mod tests {
         let parsed = Controller::parse(&get(1, 0));
         assert_eq!((parsed.serial.as_str(), parsed.namespaces), ("bench-1", 4));
         assert_eq!(parsed.max_transfer, Some(1 << 20));
+    }
+
+    #[test]
+    fn identify_controller_differs_only_in_oacs_without_doorbell_buffer_config() {
+        let without = Config {
+            doorbell_buffer: false,
+            ..config()
+        };
+        let mut expected = get(1, 0);
+        expected[256..258].copy_from_slice(&[2, 0]);
+        assert_eq!(page(&without, 1, 0, 0, 0).unwrap()[..], expected[..]);
     }
 
     #[test]

@@ -78,13 +78,17 @@ pub struct Logs {
 }
 
 impl Logs {
-    /// The logs after power-on, with the I/O commands of engines.
-    pub fn new<'a>(engines: impl IntoIterator<Item = &'a design::engine::Command>) -> Logs {
+    /// The logs after power-on, with the I/O commands of engines, and with Doorbell Buffer Config
+    /// if it is supported.
+    pub fn new<'a>(
+        engines: impl IntoIterator<Item = &'a design::engine::Command>,
+        doorbell_buffer: bool,
+    ) -> Logs {
         Logs {
             errors: ErrorLog::default(),
             smart: Smart::default(),
             changed: ChangedNamespaces::default(),
-            effects: effects(engines),
+            effects: effects(engines, doorbell_buffer),
         }
     }
 
@@ -134,7 +138,10 @@ fn firmware() -> Vec<u8> {
 
 /// Commands Supported and Effects (5.14.1.5): a dword for each opcode, 256 admin commands, then 256
 /// I/O commands.
-fn effects<'a>(engines: impl IntoIterator<Item = &'a design::engine::Command>) -> Vec<u8> {
+fn effects<'a>(
+    engines: impl IntoIterator<Item = &'a design::engine::Command>,
+    doorbell_buffer: bool,
+) -> Vec<u8> {
     let mut effects = [0u32; BYTES / 4];
     let supported = [
         admin::DELETE_IO_SQ,
@@ -148,9 +155,9 @@ fn effects<'a>(engines: impl IntoIterator<Item = &'a design::engine::Command>) -
         admin::GET_FEATURES,
         admin::ASYNC_EVENT_REQUEST,
         admin::KEEP_ALIVE,
-        admin::DOORBELL_BUFFER_CONFIG,
     ];
-    for opcode in supported {
+    let optional = doorbell_buffer.then_some(admin::DOORBELL_BUFFER_CONFIG);
+    for opcode in supported.into_iter().chain(optional) {
         effects[usize::from(opcode)] = SUPPORTED;
     }
     effects[usize::from(admin::FORMAT_NVM)] = SUPPORTED | CHANGES_CONTENT | NAMESPACE_ALONE;
@@ -214,7 +221,7 @@ mod tests {
             opcode,
             changes,
         });
-        let mut logs = Logs::new(&commands);
+        let mut logs = Logs::new(&commands, true);
         let supported: Vec<(usize, u32)> = (0..6).map(|lid| (lid, 1)).collect();
         assert_eq!(read(&mut logs, 0, 0, 4096), dwords(&supported));
         assert_eq!(read(&mut logs, 1, 0, 4096), dwords(&[]));
@@ -229,11 +236,14 @@ mod tests {
         let engines = [(0xC0, 1), (0xC8, 3)];
         expected.extend(io.iter().chain(&engines).map(|&(op, e)| (256 + op, e)));
         assert_eq!(read(&mut logs, 5, 0, 4096), dwords(&expected));
+        let mut logs = Logs::new(&commands, false);
+        expected.retain(|&(opcode, _)| opcode != 0x7C);
+        assert_eq!(read(&mut logs, 5, 0, 4096), dwords(&expected));
     }
 
     #[test]
     fn log_read_returns_any_range_and_zeros_past_the_end() {
-        let mut logs = Logs::new([]);
+        let mut logs = Logs::new([], true);
         assert_eq!(read(&mut logs, 3, 8, 4), b"1.0 ");
         assert_eq!(read(&mut logs, 3, 12, 8), b"    \0\0\0\0");
         assert_eq!(read(&mut logs, 3, 512, 1 << 20), vec![0; 1 << 20]);
@@ -276,7 +286,7 @@ mod tests {
 
     #[test]
     fn log_of_changed_namespaces_keeps_changes_made_after_it_was_shown() {
-        let mut logs = Logs::new([]);
+        let mut logs = Logs::new([], true);
         logs.changed.mark_changed(4);
         logs.changed.mark_changed(2);
         logs.changed.mark_changed(0);

@@ -130,6 +130,7 @@ impl Controller {
             identify: identify::Config {
                 identity: config.identity.clone(),
                 namespaces: config.namespaces.clone(),
+                doorbell_buffer: config.doorbell_buffer,
             },
             properties: Properties::new(config.queue_entries),
             state: ControllerState::Off,
@@ -150,7 +151,7 @@ impl Controller {
             admin: Admin::default(),
             features: Features::new(config.io_queues, config.namespaces.clone()),
             events: Events::default(),
-            logs: Logs::new(&all),
+            logs: Logs::new(&all, config.doorbell_buffer),
             fused: Fused::new(queues),
             fused_arbiter: FusedArbiter::new(config.slots),
             data_path: DataPath::new(&config),

@@ -44,6 +44,8 @@ pub mod admin {
 pub mod oacs {
     /// Format NVM.
     pub const FORMAT_NVM: u16 = 1 << 1;
+    /// Doorbell Buffer Config.
+    pub const DOORBELL_BUFFER_CONFIG: u16 = 1 << 8;
 }
 
 /// The namespace identifier that stands for all namespaces.

@@ -36,11 +36,10 @@ impl Generator<'_> {
             89 | 90 => self.format(),
             _ => {
                 let opcode = self.random.next() as u8;
+                // The host offers shadow doorbells only if it knows the command.
+                let offers = opcode == admin::DOORBELL_BUFFER_CONFIG && self.limits.doorbell_buffer;
                 match KNOWN.contains(&opcode) {
-                    // The host offers shadow doorbells only if it knows the command.
-                    true if self.is_hostile() && opcode != admin::DOORBELL_BUFFER_CONFIG => {
-                        Command::plain(Sqe::new(opcode))
-                    }
+                    true if self.is_hostile() && !offers => Command::plain(Sqe::new(opcode)),
                     true => Command::plain(Sqe::new(0x19)),
                     false => Command::plain(Sqe::new(opcode)),
                 }

@@ -106,6 +106,8 @@ pub struct Limits {
     pub events: usize,
     /// Namespaces.
     pub namespaces: Arc<Namespaces>,
+    /// Doorbell Buffer Config is offered.
+    pub doorbell_buffer: bool,
     /// Opcodes of the commands of its engines.
     pub engines: Vec<u8>,
 }

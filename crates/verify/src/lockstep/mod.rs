@@ -116,6 +116,7 @@ impl Shape {
                 transfer: MOST_TRANSFER,
                 events: 0,
                 namespaces: Namespaces::new(&sizes).into(),
+                doorbell_buffer: design.nvme.doorbell_buffer,
                 engines: opcodes.copied().collect(),
             },
             engines,

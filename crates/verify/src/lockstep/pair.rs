@@ -805,6 +805,7 @@ mod tests {
             transfer: 1 << 20,
             events: 4,
             namespaces: Arc::new(Namespaces::new(&[BLOCKS, BLOCKS])),
+            doorbell_buffer: true,
             engines: vec![COPY, COUNT, FILTER],
         };
         let media = vec![0; (2 * BLOCKS * BLOCK) as usize];

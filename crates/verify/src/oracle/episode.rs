@@ -40,7 +40,7 @@ use std::sync::Arc;
 use nvme::Namespaces;
 use sim::{Bar, Mmio, Random, Time};
 use spec::nvme::properties::{self, Cap, Csts};
-use spec::nvme::{admin, feature, Sqe};
+use spec::nvme::{admin, feature, oacs, Sqe};
 
 use crate::campaign::{
     Conditions, EpisodeEnd, EpisodeFailure, KeepRunning, Script, StepResult, Totals,
@@ -450,6 +450,8 @@ impl Bench {
             mdts => PAGE << mdts.min(20),
         };
         self.limits.events = usize::from(controller[259]) + 1;
+        let oacs = word(&controller, 256, 2) as u16;
+        self.limits.doorbell_buffer = oacs & oacs::DOORBELL_BUFFER_CONFIG != 0;
         let count = word(&controller, 516, 4).min(MOST_NAMESPACES) as u32;
         // Defaults until the limits are known.
         let any = Namespaces::new(&vec![1; count as usize]);
@@ -675,7 +677,7 @@ impl Bench {
         let sq = 2 + self.random.below(if few { 2 } else { 63 }) as u32;
         let cq = 2 + self.random.below(if few { 2 } else { 63 }) as u32;
         self.start_controller(sq, cq)?;
-        self.shadows = chance(&mut self.random, 40);
+        self.shadows = chance(&mut self.random, 40) && self.limits.doorbell_buffer;
         self.host.shadow.wanted = self.shadows;
         let shadow_at = self.shadows.then(|| self.random.below(6));
         let least = if self.host.valid_only { 4 } else { 2 };
@@ -722,7 +724,8 @@ impl Bench {
         while self.host.uses(self.cid) {
             self.cid = self.cid.wrapping_add(1);
         }
-        if qid == 0 && sqe.opcode() == admin::DOORBELL_BUFFER_CONFIG {
+        let offers = sqe.opcode() == admin::DOORBELL_BUFFER_CONFIG && self.limits.doorbell_buffer;
+        if qid == 0 && offers {
             let (doorbells, events) = (sqe.prp1(), sqe.prp2());
             let HostModel { shadow, memory, .. } = &mut self.host;
             shadow.offer_pages(memory, Pages { doorbells, events });

@@ -302,6 +302,7 @@ impl HostModel {
             transfer: PAGE,
             events: 1,
             namespaces: Arc::default(),
+            doorbell_buffer: false,
             engines: Vec::new(),
         };
         let model = Model::new(limits, BTreeMap::new());

@@ -160,7 +160,8 @@ impl Model {
         if flags(sqe) != (0, 0) {
             return Expectation::refused(status::INVALID_FIELD);
         }
-        if !known.contains(&sqe.opcode()) {
+        let offered = sqe.opcode() != admin::DOORBELL_BUFFER_CONFIG || self.limits.doorbell_buffer;
+        if !known.contains(&sqe.opcode()) || !offered {
             return Expectation::refused(status::INVALID_OPCODE);
         }
         let outcome = match sqe.opcode() {

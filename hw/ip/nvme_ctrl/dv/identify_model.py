@@ -40,7 +40,7 @@ def le(size: int, value: int) -> bytes:
     return value.to_bytes(size, "little")
 
 
-def controller(serial: str, *, vid: int = 0x4E53, aerl: int = 3, nn: int = 1) -> bytes:
+def controller(serial: str, *, vid: int = 0x4E53, aerl: int = 3, nn: int = 1, doorbell_buffer: bool = True) -> bytes:
     return page(
         _0=le(2, vid),  # VID
         _2=le(2, vid),  # SSVID
@@ -55,7 +55,7 @@ def controller(serial: str, *, vid: int = 0x4E53, aerl: int = 3, nn: int = 1) ->
         _92=le(4, 1 << 8),  # OAES: namespace attribute notices
         _111=le(1, 1),  # CNTRLTYPE: I/O
         _128=le(2, 1),  # CRDT1: 100 ms
-        _256=le(2, 1 << 1 | 1 << 8),  # OACS: Format NVM, Doorbell Buffer Config
+        _256=le(2, 1 << 1 | doorbell_buffer << 8),  # OACS: Format NVM, Doorbell Buffer Config
         _258=le(1, 3),  # ACL
         _259=le(1, aerl),  # AERL
         _260=le(1, 0x03),  # FRMW: one slot, read only
@@ -154,9 +154,10 @@ def firmware() -> bytes:
     return page(_0=b"\1", _8=b"1.0".ljust(8))[:512]
 
 
-def effects() -> bytes:
+def effects(doorbell_buffer: bool = True) -> bytes:
     # Format NVM: changes content, and excludes other commands in its namespace.
-    admin = dict.fromkeys((0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 0x18, 0x7C), 1) | {0x80: 1 | 1 << 1 | 1 << 16}
+    admin = dict.fromkeys((0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 0x18), 1) | {0x80: 1 | 1 << 1 | 1 << 16}
+    admin[0x7C] = int(doorbell_buffer)
     io = {0: 1, 1: 3, 2: 1, 5: 1, 8: 3, 9: 3, 0xC: 1}
     dwords = [admin.get(op, 0) for op in range(256)] + [io.get(op, 0) for op in range(256)]
     return struct.pack("<512I", *dwords).ljust(PAGE, b"\0")

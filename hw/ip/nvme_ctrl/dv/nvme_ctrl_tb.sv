@@ -28,6 +28,8 @@ module nvme_ctrl_tb
   parameter longint unsigned MediaBytes   = 64'h40_0000,
   /// See nvme_ctrl. No recommendation.
   parameter int unsigned     MaxDeallocate = 0,
+  /// See nvme_ctrl.
+  parameter bit              DoorbellBuffer = 1'b1,
   /// See nvme_ctrl. Short, but longer than the host usually takes.
   parameter int unsigned     HostTimeout  = 3_000,
   /// See nvme_ctrl. Slow, so that a test covers milliseconds.
@@ -161,6 +163,7 @@ module nvme_ctrl_tb
     .NsBlocks     (NsBlocks),
     .MediaBytes   (MediaBytes),
     .MaxDeallocate(MaxDeallocate),
+    .DoorbellBuffer(DoorbellBuffer),
     .HostTimeout  (HostTimeout),
     .ClockKhz     (ClockKhz)
   ) u_ctrl (

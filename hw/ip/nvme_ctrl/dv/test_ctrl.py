@@ -66,6 +66,11 @@ def test_queues():
     simulate("nvme_ctrl_tb", "cocotb_queues", **SOURCES)
 
 
+def test_doorbell_registers():
+    """A controller without Doorbell Buffer Config."""
+    simulate("nvme_ctrl_tb", "cocotb_doorbell_registers", parameters={"DoorbellBuffer": "1'b0"}, **SOURCES)
+
+
 def namespaces(*blocks: int) -> dict[str, object]:
     """The parameters of a controller with namespaces of these sizes."""
     packed = sum(size << 64 * n for n, size in enumerate(blocks))

@@ -52,6 +52,9 @@ module nvme_ctrl
   /// ranges (DMRL); 0: no recommendation. The memories zero 512 KiB a channel at a time, which is
   /// the time that another access may have to wait. A larger value takes longer.
   parameter int unsigned MaxDeallocate = 131_072,
+  /// 1: the controller offers Doorbell Buffer Config (shadow doorbells). 0: the command is unknown,
+  /// and doorbells are registers only, without nvme_shadow.
+  parameter bit DoorbellBuffer = 1'b1,
   /// 0: all zeros go through the movers, and `fill_*` stay idle.
   parameter bit Fills = 1'b1,
   /// PCI vendor and subsystem vendor ID as in the function's configuration space.
@@ -179,6 +182,7 @@ module nvme_ctrl
     .NsBlocks     (NsBlocks),
     .MediaBytes   (MediaBytes),
     .MaxDeallocate(MaxDeallocate),
+    .DoorbellBuffer(DoorbellBuffer),
     .VendorId     (VendorId),
     .HostTimeout  (HostTimeout),
     .ClockKhz     (ClockKhz),

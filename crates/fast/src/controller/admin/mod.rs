@@ -24,9 +24,6 @@ use super::{identify, logs, timing, Controller};
 use admin_data_in::HostDataFetch;
 use format::FormatProgress;
 
-/// Doorbell Buffer Config.
-const DOORBELL_BUFFER_CONFIG: u8 = 0x7C;
-
 /// The state of the admin command in progress.
 #[derive(Default)]
 enum AdminState {
@@ -173,7 +170,9 @@ impl Controller {
             admin::ASYNC_EVENT_REQUEST => self.event_request(slot, &sqe, ctx),
             admin::KEEP_ALIVE => Ok(Some(0)),
             admin::FORMAT_NVM => self.format(&sqe, ctx),
-            DOORBELL_BUFFER_CONFIG => self.configure_shadow(&sqe, ctx),
+            admin::DOORBELL_BUFFER_CONFIG if self.config.doorbell_buffer => {
+                self.configure_shadow(&sqe, ctx)
+            }
             _ => Err(status::INVALID_OPCODE.dnr()),
         };
         match outcome {

@@ -236,6 +236,7 @@ mod tests {
             transfer: 1 << 20,
             events: 1,
             namespaces: Arc::new(Namespaces::new(&[16])),
+            doorbell_buffer: false,
             engines: Vec::new(),
         };
         let mut model = Model::new(limits, BTreeMap::new());

@@ -33,7 +33,9 @@ module nvme_admin
   /// See nvme_namespace.
   parameter ns_blocks_t      NsBlocks      = '0,
   /// See nvme_namespace.
-  parameter longint unsigned MediaBytes    = 64'h1_0000_0000
+  parameter longint unsigned MediaBytes    = 64'h1_0000_0000,
+  /// See nvme_ctrl.
+  parameter bit              DoorbellBuffer = 1'b1
 ) (
   input  logic                 clk_i,
   input  logic                 rst_ni,
@@ -652,7 +654,10 @@ module nvme_admin
             AdminGetLogPage: state_d = StLog;
             AdminAbort: state_d = StAbortParked;
             AdminKeepAlive: ;
-            AdminDoorbellBufferConfig: if (!pages_ok_q) status_d = generic_status(ScInvalidField);
+            AdminDoorbellBufferConfig: begin
+              if (!DoorbellBuffer) status_d = generic_status(ScInvalidOpcode);
+              else if (!pages_ok_q) status_d = generic_status(ScInvalidField);
+            end
             AdminFormat: state_d = StFormat;
             AdminAsyncEvent: begin
               if (parked_q == ParkBits'(NumEvents)) begin
@@ -912,7 +917,7 @@ module nvme_admin
       };
   assign data_in_long_o = is_behavior;
   assign timestamp_set_o = data_in_ok && !is_behavior;
-  assign shadow_set_o = state_q == StExecute && cmd_q.opcode == AdminDoorbellBufferConfig && pages_ok_q && !cmd_q.bad_flags;
+  assign shadow_set_o = DoorbellBuffer && state_q == StExecute && cmd_q.opcode == AdminDoorbellBufferConfig && pages_ok_q && !cmd_q.bad_flags;
   assign page_o = page_q;
   assign page_nsid_o = cmd_q.nsid;
   assign data_valid_o = state_q == StData || format_data_valid;

@@ -32,6 +32,8 @@ module nvme_front
   parameter longint unsigned MediaBytes   = 64'h1_0000_0000,
   /// See nvme_ctrl.
   parameter int unsigned     MaxDeallocate = 131_072,
+  /// See nvme_ctrl.
+  parameter bit              DoorbellBuffer = 1'b1,
   /// PCI vendor and subsystem vendor ID.
   parameter logic [15:0]     VendorId     = 16'h4E53,
   /// Cycles that the first command of a fused pair waits for its partner, see nvme_fused_pairing.
@@ -294,50 +296,79 @@ module nvme_front
   // A slot is in use from before the read of its entry until after the write of its completion.
   assign quiet = used == parked && !fetch_busy && !shadow_busy && !completion_busy && !post_busy && !coalesce_busy && !msix_i.busy && !admin_busy;
 
-  nvme_shadow #(
-    .NumQueues(NumQueues),
-    .Id       (IdShadow)
-  ) u_shadow (
-    .clk_i,
-    .rst_ni,
-    .busy_o     (shadow_busy),
-    .enable_i   (fetch),
-    .clear_i    (clear),
-    .set_i      (shadow_set),
-    .shadow_i   (admin_data.prp1[63:12]),
-    .event_idx_i(admin_data.prp2[63:12]),
-    .armed_o    (shadow_armed),
-    .error_o    (shadow_error),
-    .cfg_fire_i (cfg_fire),
-    .cfg_i      (cfg),
-    .sq_valid_i (sq_valid),
-    .cq_valid_i (cq_valid),
-    .nonempty_i (sq_nonempty),
-    .full_i     (cq_full),
-    .full_qid_i (cq_qid),
-    .reg_qid_i  (reg_qid),
-    .reg_cq_i   (reg_cq),
-    .reg_value_i(reg_value),
-    .reg_valid_i(reg_valid),
-    .reg_ready_o(reg_ready),
-    .db_qid_o   (db_qid),
-    .db_cq_o    (db_cq),
-    .db_value_o (db_value),
-    .db_shadow_o(db_shadow),
-    .db_valid_o (db_valid),
-    .db_ready_i (db_cq ? head_ready : tail_ready),
-    .db_bad_i   (tail_bad_qid || tail_bad_value || head_bad_qid || head_bad_value),
-    .ar_o       (shadow_ar),
-    .ar_valid_o (shadow_ar_valid),
-    .ar_ready_i (shadow_ar_ready),
-    .r_i        (m_host.r),
-    .r_valid_i  (shadow_r_valid),
-    .msg_addr_o (shadow_msg_addr),
-    .msg_data_o (shadow_msg_data),
-    .msg_valid_o(shadow_msg_valid),
-    .msg_ready_i(shadow_msg_ready),
-    .msg_done_i (m_host.b_valid && m_host.b.id == IdShadow)
-  );
+  if (DoorbellBuffer) begin : gen_shadow
+    nvme_shadow #(
+      .NumQueues(NumQueues),
+      .Id       (IdShadow)
+    ) u_shadow (
+      .clk_i,
+      .rst_ni,
+      .busy_o     (shadow_busy),
+      .enable_i   (fetch),
+      .clear_i    (clear),
+      .set_i      (shadow_set),
+      .shadow_i   (admin_data.prp1[63:12]),
+      .event_idx_i(admin_data.prp2[63:12]),
+      .armed_o    (shadow_armed),
+      .error_o    (shadow_error),
+      .cfg_fire_i (cfg_fire),
+      .cfg_i      (cfg),
+      .sq_valid_i (sq_valid),
+      .cq_valid_i (cq_valid),
+      .nonempty_i (sq_nonempty),
+      .full_i     (cq_full),
+      .full_qid_i (cq_qid),
+      .reg_qid_i  (reg_qid),
+      .reg_cq_i   (reg_cq),
+      .reg_value_i(reg_value),
+      .reg_valid_i(reg_valid),
+      .reg_ready_o(reg_ready),
+      .db_qid_o   (db_qid),
+      .db_cq_o    (db_cq),
+      .db_value_o (db_value),
+      .db_shadow_o(db_shadow),
+      .db_valid_o (db_valid),
+      .db_ready_i (db_cq ? head_ready : tail_ready),
+      .db_bad_i   (tail_bad_qid || tail_bad_value || head_bad_qid || head_bad_value),
+      .ar_o       (shadow_ar),
+      .ar_valid_o (shadow_ar_valid),
+      .ar_ready_i (shadow_ar_ready),
+      .r_i        (m_host.r),
+      .r_valid_i  (shadow_r_valid),
+      .msg_addr_o (shadow_msg_addr),
+      .msg_data_o (shadow_msg_data),
+      .msg_valid_o(shadow_msg_valid),
+      .msg_ready_i(shadow_msg_ready),
+      .msg_done_i (m_host.b_valid && m_host.b.id == IdShadow)
+    );
+  end else begin : gen_registers
+    // Registers alone: the slice that they pass on the way through nvme_shadow.
+    ns_skid #(
+      .Width(QidWidth + 1 + PtrWidth)
+    ) u_doorbell (
+      .clk_i,
+      .rst_ni,
+      .in_valid_i (reg_valid),
+      .in_ready_o (reg_ready),
+      .in_data_i  ({reg_qid, reg_cq, reg_value}),
+      .out_valid_o(db_valid),
+      .out_ready_i(db_cq ? head_ready : tail_ready),
+      .out_data_o ({db_qid, db_cq, db_value})
+    );
+
+    assign db_shadow = 1'b0;
+    assign shadow_busy = 1'b0;
+    assign shadow_armed = 1'b1;
+    assign shadow_error = 1'b0;
+    assign shadow_ar = '0;
+    assign shadow_ar_valid = 1'b0;
+    assign shadow_msg_addr = '0;
+    assign shadow_msg_data = '0;
+    assign shadow_msg_valid = 1'b0;
+
+    logic unused_shadow;
+    assign unused_shadow = ^{shadow_set, sq_nonempty, cq_full, shadow_ar_ready, shadow_r_valid, shadow_msg_ready};
+  end
 
   // EventIdx leaves as MSI-X messages do.
   assign shadow_msg_ready = msg_ready && !msix_i.msg_valid;
@@ -593,7 +624,8 @@ module nvme_front
     .NumEvents    (NumEvents),
     .NumNamespaces(NumNamespaces),
     .NsBlocks     (NsBlocks),
-    .MediaBytes   (MediaBytes)
+    .MediaBytes   (MediaBytes),
+    .DoorbellBuffer(DoorbellBuffer)
   ) u_admin (
     .clk_i,
     .rst_ni,
@@ -739,7 +771,8 @@ module nvme_front
     .MaxDeallocate(MaxDeallocate),
     .VendorId     (VendorId),
     .ClockKhz     (ClockKhz),
-    .Routes       (Routes)
+    .Routes       (Routes),
+    .DoorbellBuffer(DoorbellBuffer)
   ) u_pages (
     .clk_i,
     .rst_ni,

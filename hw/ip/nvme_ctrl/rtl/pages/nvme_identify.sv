@@ -23,7 +23,9 @@ module nvme_identify
   /// Asynchronous Event Requests that can be parked.
   parameter int unsigned     NumEvents     = 4,
   /// Entries of the Error Information log.
-  parameter int unsigned     NumErrors     = 64
+  parameter int unsigned     NumErrors     = 64,
+  /// See nvme_ctrl.
+  parameter bit              DoorbellBuffer = 1'b1
 ) (
   input  logic         clk_i,
   /// Serial number, 20 characters, the first one in the high bits, padded with spaces. From a
@@ -99,7 +101,8 @@ module nvme_identify
 
   function automatic beat_t controller4();
     beat_t b = '0;
-    b = put(b, 0, 2, 512'h102);  // 256: OACS, Format NVM, Doorbell Buffer Config
+    b = put(b, 0, 2, 512'h2);  // 256: OACS, Format NVM
+    b = put(b, 1, 1, 512'(DoorbellBuffer));  // 257: OACS, Doorbell Buffer Config
     b = put(b, 2, 1, 512'(3));  // 258: ACL
     b = put(b, 3, 1, 512'(NumEvents - 1));  // 259: AERL
     b = put(b, 4, 1, 512'h03);  // 260: FRMW, one slot, read only

@@ -8,7 +8,9 @@ module nvme_log_effects
   import nvme_pkg::*;
 #(
   /// I/O commands of engines.
-  parameter engine_routes_t Routes = '0
+  parameter engine_routes_t Routes = '0,
+  /// See nvme_ctrl.
+  parameter bit DoorbellBuffer = 1'b1
 ) (
   input  logic         clk_i,
   /// Read a beat.
@@ -27,8 +29,9 @@ module nvme_log_effects
   function automatic logic [31:0] admin_effect(logic [7:0] opcode);
     unique case (opcode)
       AdminDeleteSq, AdminCreateSq, AdminGetLogPage, AdminDeleteCq, AdminCreateCq, AdminIdentify, AdminAbort,
-      AdminSetFeatures, AdminGetFeatures, AdminAsyncEvent, AdminKeepAlive, AdminDoorbellBufferConfig:
+      AdminSetFeatures, AdminGetFeatures, AdminAsyncEvent, AdminKeepAlive:
       return Supported;
+      AdminDoorbellBufferConfig: return DoorbellBuffer ? Supported : '0;
       AdminFormat: return Supported | ChangesContent | NamespaceAlone;
       default: return '0;
     endcase

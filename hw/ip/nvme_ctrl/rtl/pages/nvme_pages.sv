@@ -31,7 +31,9 @@ module nvme_pages
   /// Clock in kHz.
   parameter int unsigned     ClockKhz      = 250_000,
   /// I/O commands of engines.
-  parameter engine_routes_t  Routes        = '0
+  parameter engine_routes_t  Routes        = '0,
+  /// See nvme_ctrl.
+  parameter bit              DoorbellBuffer = 1'b1
 ) (
   input  logic        clk_i,
   input  logic        rst_ni,
@@ -199,7 +201,8 @@ module nvme_pages
   );
 
   nvme_log_effects #(
-    .Routes(Routes)
+    .Routes        (Routes),
+    .DoorbellBuffer(DoorbellBuffer)
   ) u_log_effects (
     .clk_i,
     .re_i  (page_read),
@@ -231,13 +234,14 @@ module nvme_pages
   );
 
   nvme_identify #(
-    .NumNamespaces(NumNamespaces),
-    .NsBlocks     (NsBlocks),
-    .MediaBytes   (MediaBytes),
-    .MaxDeallocate(MaxDeallocate),
-    .VendorId     (VendorId),
-    .NumEvents    (NumEvents),
-    .NumErrors    (NumErrors)
+    .NumNamespaces (NumNamespaces),
+    .NsBlocks      (NsBlocks),
+    .MediaBytes    (MediaBytes),
+    .MaxDeallocate (MaxDeallocate),
+    .VendorId      (VendorId),
+    .NumEvents     (NumEvents),
+    .NumErrors     (NumErrors),
+    .DoorbellBuffer(DoorbellBuffer)
   ) u_identify (
     .clk_i,
     .serial_i,
