@@ -117,7 +117,7 @@ def test_guest_figures_failed_script_is_one_line(guests):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["nvmulator_fig7", "nvmulator_fig8"])
 def test_guest_figures_of_fio(guests, results, name):
-    parameters = {"profiles": ["pcm"], "ways": list(nvmulator_fio.WAYS), "threads": [1, 2]}
+    parameters = {"profiles": ["pcm"], "cpus": [1], "ways": list(nvmulator_fio.WAYS), "threads": [1, 2]}
     loaded = small(name, **parameters, warm_up=20, measured=150)
     for row in loaded["rows"]:
         assert 0 < row["mb_s"] < row["limit_mb_s"], row

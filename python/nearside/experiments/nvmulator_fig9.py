@@ -239,7 +239,7 @@ EXPERIMENT = Experiment(
         "It states that they are within a factor of 2; no values are read off the plot.",
         "What differs: the paper's device is memory with a simple block driver, on four cores of an ARM N1-SDP. "
         "Optane memory is on the memory bus of a 24-core Xeon. Ours is an NVMe device across PCIe Gen3 x8; the guest "
-        "has one CPU of 4 G instructions/s, which RocksDB's threads for flushes and compactions share.",
+        "has one CPU, which RocksDB's threads for flushes and compactions share. Each instruction takes the same time.",
         "The limit is the same benchmark in the guest's memory (tmpfs): a device that takes no time.",
         "Replay: the reads and writes of the benchmarks are issued again in this process, at their recorded times, "
         "without a guest. The figure is by how much their mean latency in device and link differs.",

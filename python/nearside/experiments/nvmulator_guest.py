@@ -59,6 +59,7 @@ def run_script(
     design: Design,
     script: str,
     inputs: dict[str, str] | None = None,
+    cpus: int = 1,
     kernel_line: str = "",
     output: IO[bytes] | None = None,
 ) -> GuestRun:
@@ -74,7 +75,7 @@ def run_script(
             (folder / file).write_text(text)
             words.append(str(folder / file))
         trace, results = folder / "trace.jsonl", folder / "results"
-        setup = Setup([design], run.model, CpuModel.load(), kernel_line=kernel_line)
+        setup = Setup([design], run.model, CpuModel.load(), cpus=cpus, kernel_line=kernel_line)
         report = run_job(Job(words), setup, trace=trace, results=results, output=output)
         if report["status"] != 0:
             last = report["output"].strip().splitlines()[-1:] or ["no reason given"]
