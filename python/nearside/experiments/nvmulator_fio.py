@@ -133,20 +133,27 @@ def measure_cell(
     within = [c for commands in of_files for c in commands if start < guest.completed_ps(c) <= end]
     if not within:
         raise NearsideError(f"{threads_text(threads)} of fio were never at work at the same time: measure more")
-    moved = sum(command["blocks"] for command in within) * guest.LBA_BYTES
+    moved = sum(command["blocks"] * share_within(command, start, end) for own in of_files for command in own)
+    moved *= guest.LBA_BYTES
     every = [c for c in part if start < guest.completed_ps(c) <= end]
     bandwidth = moved / (end - start) * 1e6
     return {
         "mb_s": bandwidth,
         "turn_us": threads * guest.FS_BLOCK_BYTES / bandwidth,
         "command_us": sum(map(guest.device_ns, within)) / len(within) / 1e3,
-        "command_kib": moved / len(within) / 1024,
+        "command_kib": sum(command["blocks"] for command in within) * guest.LBA_BYTES / len(within) / 1024,
         "commands_each": len(every) * guest.FS_BLOCK_BYTES / moved,
         "fio_us": job[kind]["clat_ns"]["mean"] / 1e3,
         "fio_p99_us": job[kind]["clat_ns"]["percentile"]["99.000000"] / 1e3,
         "fsync_us": job["sync"]["lat_ns"]["mean"] / 1e3 if kind == "write" else 0.0,
         "fio_mb_s": job[kind]["bw_bytes"] / 1e6,
     }
+
+
+def share_within(command: guest.Command, start: int, end: int) -> float:
+    """The share of a command's time within a span, in ps: how much of its data is counted there."""
+    begun, completed = guest.begun_ps(command), guest.completed_ps(command)
+    return max(min(completed, end) - max(begun, start), 0) / (completed - begun)
 
 
 def limit_mb_s(run: Run, case: dict[str, Any]) -> float:
@@ -223,8 +230,8 @@ def make_experiment(name: str, number: int, pattern: str, title: str, also: Sequ
             *also,
             f"The paper's files have 512 MB. Ours have {FILE_MIB} MiB, are written beforehand, and a thread does as "
             "many as the parameters say, after a warm-up. Where the kernel reads ahead it is the whole file.",
-            "Bandwidth is that of the device's commands to the files' blocks, while all threads are at work. Commands "
-            "of 256 KiB that are in flight at the begin can make it 1 or 2 % more than the wire allows.",
+            "Bandwidth is that of the device's commands to the files' blocks, while all threads are at work. Of a "
+            "command at the begin or end of this span, the part counts that its time has within.",
             "The paper does not say whether fio bypasses the page cache. An `fsync` that ensures that data are not "
             "delayed has a meaning only with the page cache, which is fio's default. So `page cache` is the paper's "
             "case; pages are dropped beforehand. `direct` is shown beside it.",

@@ -50,8 +50,8 @@ class GuestRun:
 
 
 def profile_design(run: Run, profile: str) -> Design:
-    """The experiment's design with a media profile."""
-    return run.required_design.with_values(f"[media]\nprofile = '{profile}'")
+    """The experiment's design with a media profile; like NVMe devices of hardware, without shadow doorbells."""
+    return run.required_design.with_values(f"[media]\nprofile = '{profile}'\n[nvme]\ndoorbell_buffer = false\n")
 
 
 def run_script(
