@@ -7,6 +7,7 @@ mod common;
 use std::path::PathBuf;
 
 use common::Bench;
+use design::Design;
 use rtl::bitstream::stderr_progress;
 use rtl::{DeviceConfig, RtlDevice, TraceWindow};
 use sim::{Bar, Fault, Media, Time};
@@ -24,6 +25,22 @@ fn config() -> DeviceConfig {
 fn bench_with(config: DeviceConfig, media: Media) -> Bench {
     let device = RtlDevice::build(config, media, &mut stderr_progress("nearside_top"));
     Bench::of(Box::new(device.unwrap()))
+}
+
+/// The design's key is a parameter that the device top has.
+#[test]
+fn doorbell_buffer_of_a_design_is_a_parameter_of_the_top() {
+    let path = config().root.join("hw/top/rtl/nearside_top.sv");
+    let text = std::fs::read_to_string(path).unwrap();
+    for (key, value) in [("true", "1"), ("false", "0")] {
+        let values = format!("[nvme]\ndoorbell_buffer = {key}\n");
+        let design = Design::find("default").unwrap();
+        let design = design.with_values(&values).unwrap();
+        let config = DeviceConfig::from_design(&design).unwrap();
+        let top = design::export::top(&text, &config.parameters).unwrap();
+        let line = format!("  parameter bit DoorbellBuffer = {value},\n");
+        assert!(top.contains(&line), "{key}");
+    }
 }
 
 /// The queue memory of the admin queue cannot be read and the link never answers: the controller
