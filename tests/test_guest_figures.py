@@ -108,6 +108,7 @@ def test_guest_figures_count_lost_records():
         nvmulator_fig9.recovered(reports, files | {"cut.readseq": "Corruption: bad block"}, "cut")
 
 
+@pytest.mark.slow
 def test_guest_figures_failed_script_is_one_line(guests):
     run = Run("fast", design=Design.load("default"))
     with pytest.raises(NearsideError, match="the guest's script ends with status 3: it broke"):
@@ -115,7 +116,7 @@ def test_guest_figures_failed_script_is_one_line(guests):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["nvmulator_fig7", "nvmulator_fig8"])
+@pytest.mark.parametrize("name", ["nvmulator_fig7", pytest.param("nvmulator_fig8", marks=pytest.mark.long)])
 def test_guest_figures_of_fio(guests, results, name):
     parameters = {"profiles": ["pcm"], "cpus": [1], "ways": list(nvmulator_fio.WAYS), "threads": [1, 2]}
     loaded = small(name, **parameters, warm_up=20, measured=150)
@@ -142,6 +143,7 @@ def test_guest_figures_of_a_database(guests, results):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_guest_figures_of_a_driver_of_the_window(guests, results):
     loaded = small("nvmulator_pm", profiles=["optane-dcpmm"], blocks=8)
     rows = {(row["way"], row["pattern"], row["kind"]): row for row in loaded["rows"]}

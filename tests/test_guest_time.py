@@ -202,7 +202,7 @@ def test_guest_image_and_cpu_errors_name_what_is_allowed(tmp_path):
         CpuModel.load("polled")
 
 
-@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_guest_that_is_interrupted_keeps_what_there_is(tmp_path, times):
     script = tmp_path / "job.sh"
     script.write_text(
@@ -297,6 +297,7 @@ def test_guest_clock_refuses_what_it_can_not_do(tmp_path):
     assert "nearside clock: the object has to be preloaded, too" in (tmp_path / "errors").read_text()
 
 
+@pytest.mark.long
 def test_guest_check_finds_a_working_clock():
     found = check.check_clock(quiet=True)
     assert found["same_twice"]
