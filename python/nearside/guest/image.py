@@ -21,6 +21,9 @@ FOLDERS = ("dev", "proc", "sys", "tmp", "mnt", "root", "job", "image")
 MIB = 1 << 20
 # The size of a device is a multiple of it.
 IMAGE_STEP = 16 * MIB
+# Identity, hash seed and time of images. By default mke2fs takes random ones, and the seed decides the order of names.
+IMAGE_ID = "6e656172-7369-6465-0000-000000000001"
+IMAGE_TIME = "1767225600"
 
 
 class Archive:
@@ -68,7 +71,7 @@ class Archive:
             elif entry.is_file():
                 self.add_file(inner, entry.read_bytes(), os.access(entry, os.X_OK))
             else:
-                raise NearsideError(f"{entry} is no file, folder or link: a guest can't have it")
+                raise NearsideError(f"{files.printable(entry)} is no file, folder or link: a guest can't have it")
 
     def finish(self) -> bytes:
         """The archive with its end."""
@@ -116,7 +119,10 @@ def write_initrd(kit: Path, job: Archive, output: IO[bytes]) -> None:
 
 
 def write_disk(kit: Path, folder: Path, target: Path) -> int:
-    """Makes a file system (ext4) with a copy of a folder; returns its size in bytes."""
+    """Makes a file system (ext4) with a copy of a folder; returns its size in bytes.
+
+    The same folder gives the same bytes: the guest reads names and blocks in the same order.
+    """
     if not folder.is_dir():
         raise NearsideError(f"{files.printable(folder)} is no folder")
     # A block for each file, and what the file system needs.
@@ -124,9 +130,11 @@ def write_disk(kit: Path, folder: Path, target: Path) -> int:
     size = -(-(content * 11 // 10 + 4 * MIB) // IMAGE_STEP) * IMAGE_STEP
     tools = kit / "guest"
     run = [tools / "lib64/ld-linux-x86-64.so.2", "--library-path", tools / "usr/lib/x86_64-linux-gnu"]
-    words = ["-q", "-F", "-t", "ext4", "-O", "^has_journal", "-m", "0", "-E", "root_owner=0:0", "-d", folder, target]
+    words = ["-q", "-F", "-t", "ext4", "-O", "^has_journal", "-m", "0", "-U", IMAGE_ID]
+    words += ["-E", f"root_owner=0:0,hash_seed={IMAGE_ID}", "-d", folder, target]
     command = [*run, tools / "bin/mke2fs", *words, f"{size // 1024}k"]
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    fixed = {**os.environ, "SOURCE_DATE_EPOCH": IMAGE_TIME}
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=fixed)
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise NearsideError(f"{files.printable(folder)}: no image can be made of it: {files.printable(last)}")
