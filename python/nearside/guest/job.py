@@ -52,7 +52,8 @@ class Job:
         words = []
         for word in self.words:
             path = Path(word)
-            if not path.is_file():
+            # Unlike Path.is_file, it has no error for a word that is too long to be a name.
+            if not os.path.isfile(path):
                 words.append(word)
                 continue
             if path.name in self.inputs:
@@ -68,7 +69,7 @@ class Job:
             archive.add_tree(f"job/{folder.resolve().name}", folder)
         if words and words[0] in self.inputs:
             words[0] = f"./{words[0]}"
-        archive.add_file("job/.run/command", (shlex.join(words) + "\n").encode())
+        archive.add_file("job/.run/command", os.fsencode(shlex.join(words) + "\n"))
         archive.add_file("job/.run/devices", f"{devices}\n".encode())
         archive.add_file("job/.run/images", "".join(f"{name}\n" for name in self.image_names()).encode())
         return archive
