@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import tarfile
 from collections.abc import Sequence
 from contextlib import suppress
@@ -73,22 +74,35 @@ def explain_end(guest: Guest, status: int, errors: str, lines: Sequence[str]) ->
 
 
 def save_files(archive: Path, inputs: dict[str, bytes], target: Path) -> list[str]:
-    """Saves the files that a job has made or changed, from a tar archive."""
+    """Saves the regular files that a job has made or changed, from a tar archive; returns their names.
+
+    A file that can't be saved is reported on standard error, and does not end the report. The archive is the guest's:
+    its names can't lead out of `target`.
+    """
     saved: list[str] = []
     if not archive.exists():
         return saved
     with suppress(tarfile.ReadError), tarfile.open(archive) as tar:
         for member in tar:
             name = member.name.removeprefix("./")
-            content = tar.extractfile(member)
-            if not member.isreg() or content is None:
+            try:
+                # Of a file with several names the archive has the content once.
+                found = tar.getmember(member.linkname) if member.islnk() else member
+                if not found.isreg() or (name in inputs and inputs[name] == _content(tar, found, len(inputs[name]))):
+                    continue
+                tar.extract(found.replace(name=member.name, deep=False), target, filter="data")
+            except (KeyError, OSError, tarfile.TarError) as error:
+                reason = getattr(error, "strerror", None) or error
+                print(f"guest: {files.printable(name)} can't be saved: {files.printable(reason)}", file=sys.stderr)
                 continue
-            data = content.read()
-            if inputs.get(name) == data:
-                continue
-            tar.extract(member, target, filter="data")
             saved.append(name)
     return saved
+
+
+def _content(tar: tarfile.TarFile, member: tarfile.TarInfo, size: int) -> bytes | None:
+    """The content of a file of an archive if it has that size."""
+    file = tar.extractfile(member) if member.size == size else None
+    return file.read() if file else None
 
 
 def job_phases(device: GuestDevice) -> list[GuestPhase]:
