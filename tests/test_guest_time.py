@@ -236,6 +236,51 @@ def test_guest_that_is_interrupted_keeps_what_there_is(tmp_path, times):
     assert not list(scratch.iterdir())
 
 
+def start_cli(scratch: Path, *words: str) -> subprocess.Popen[str]:
+    """A command of nearside whose scratch files are in a folder."""
+    environment = {**os.environ, "NEARSIDE_RESULTS": str(scratch.parent / "results"), "TMPDIR": str(scratch)}
+    command = [sys.executable, "-m", "nearside", "guest", *words]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True)
+
+
+def wait_for_file(scratch: Path, pattern: str, process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 600
+    while not list(scratch.glob(pattern)):
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.02)
+
+
+def test_guest_that_is_interrupted_while_it_boots_ends_its_job(tmp_path):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    script = "echo begun; while :; do sleep 1000; done"
+    process = start_cli(scratch, "run", "--model", "fast", "--json", "--limit", "900", "--", "sh", "-c", script)
+    wait_for_file(scratch, "*/serial1", process)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=900)
+    report = json.loads(output)
+    assert (process.returncode, report["partial"], report["status"]) == (130, True, 130)
+    assert not list(scratch.iterdir())
+
+
+@pytest.mark.parametrize(("words", "number"), [
+    (("run", "--model", "fast", "--", "sleep", "1000000"), signal.SIGHUP),
+    (("shell", "--model", "fast"), signal.SIGHUP),
+    (("shell", "--model", "fast"), signal.SIGTERM),
+])  # fmt: skip
+def test_guest_leaves_nothing_when_its_terminal_closes(tmp_path, words, number):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    process = start_cli(scratch, *words)
+    wait_for_file(scratch, "*/serial1", process)
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert not list(scratch.iterdir())
+
+
 def test_guest_that_panics_is_one_line():
     with pytest.raises(NearsideError, match="the guest's kernel has panicked: Kernel panic - not syncing: sysrq"):
         run(["sh", "-c", "echo c > /proc/sysrq-trigger"])

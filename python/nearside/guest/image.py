@@ -21,7 +21,8 @@ FOLDERS = ("dev", "proc", "sys", "tmp", "mnt", "root", "job", "image")
 MIB = 1 << 20
 # The size of a device is a multiple of it.
 IMAGE_STEP = 16 * MIB
-# Identity, hash seed and time of images. By default mke2fs takes random ones, and the seed decides the order of names.
+# Identity, hash seed and time of images. By default mke2fs takes random ones, and the seed decides
+# the order of names.
 IMAGE_ID = "6e656172-7369-6465-0000-000000000001"
 IMAGE_TIME = "1767225600"
 
@@ -131,8 +132,8 @@ def write_disk(kit: Path, folder: Path, target: Path) -> int:
     tools = kit / "guest"
     run = [tools / "lib64/ld-linux-x86-64.so.2", "--library-path", tools / "usr/lib/x86_64-linux-gnu"]
     words = ["-q", "-F", "-t", "ext4", "-O", "^has_journal", "-m", "0", "-U", IMAGE_ID]
-    words += ["-E", f"root_owner=0:0,hash_seed={IMAGE_ID}", "-d", folder, target]
-    command = [*run, tools / "bin/mke2fs", *words, f"{size // 1024}k"]
+    words += ["-E", f"root_owner=0:0,hash_seed={IMAGE_ID}", "-d"]
+    command = [*run, tools / "bin/mke2fs", *words, folder, target, f"{size // 1024}k"]
     fixed = {**os.environ, "SOURCE_DATE_EPOCH": IMAGE_TIME}
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=fixed)
     if done.returncode != 0:

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -142,8 +144,7 @@ class Progress:
         self.due = time.monotonic() + PROGRESS_S
         done = self.server.native.progress()
         commands, last = sum(count for count, _ in done), max(time_ps for _, time_ps in done)
-        port = self.guest.serial(2)
-        what = "running" if port.exists() and b"ready" in port.read_bytes()[:4096] else "booting"
+        what = "running" if _is_ready(self.guest) else "booting"
         clock = f", {last / 1e12:.6f} s simulated" if self.guest.clock else ""
         self.status.update(f"guest: {what}, {commands:,} commands{clock}")
 
@@ -162,6 +163,52 @@ def _interrupts() -> Iterator[list[int]]:
         return
     with ended_by_signals() as received:
         yield received
+
+
+@contextmanager
+def _unwinding() -> Iterator[None]:
+    """SIGTERM and SIGHUP (a closed terminal) raise SystemExit, so that no file and no process is left."""
+
+    def end(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    # What ignores a signal, such as nohup, keeps on doing so.
+    numbers = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is signal.SIG_DFL]
+    for number in numbers:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
+
+
+@contextmanager
+def _scratch() -> Iterator[Path]:
+    """A folder for a guest, which is removed at the end."""
+    with _unwinding(), tempfile.TemporaryDirectory(prefix="nearside-") as name:
+        yield Path(name)
+
+
+@contextmanager
+def _terminal() -> Iterator[None]:
+    """Restores the settings of the terminal, which QEMU changes."""
+    before = termios.tcgetattr(sys.stdin) if sys.stdin.isatty() else None
+    try:
+        yield
+    finally:
+        if before is not None:
+            with suppress(termios.error):  # closed
+                termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+
+
+def _is_ready(guest: Guest) -> bool:
+    """Whether the guest has booted and is about to start its job."""
+    port = guest.serial(2)
+    return port.exists() and b"ready" in port.read_bytes()[:4096]
 
 
 def _attach_images(kit: Path, job: Job, folder: Path) -> list[Design]:
@@ -201,8 +248,7 @@ def run_job(
     """
     kit = install_kit(quiet)
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="nearside-") as name:
-        folder = Path(name)
+    with _scratch() as folder:
         designs = [*setup.designs, *_attach_images(kit, job, folder)]
         clock = folder / "clock" if setup.cpu else None
         sockets = [folder / f"device{number}" for number in range(len(designs))]
@@ -225,7 +271,7 @@ def run_job(
             process = start(command, errors, pass_fds=[initrd.fileno()])
             progress = Progress(server, guest, not quiet)
             try:
-                _wait(process, follower, progress, timeout_s, interrupts, control)
+                _wait(process, guest, follower, progress, timeout_s, interrupts, control)
             finally:
                 progress.stop()
                 if process.poll() is None:
@@ -269,6 +315,7 @@ def run_job(
 
 def _wait(
     process: subprocess.Popen[bytes],
+    guest: Guest,
     follower: Follower,
     progress: Progress,
     timeout_s: float | None,
@@ -277,7 +324,7 @@ def _wait(
 ) -> None:
     """Waits for the end of the guest, or for the second request to end it."""
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
-    asked = False
+    asked = sent = False
     while True:
         try:
             process.wait(POLL_S)
@@ -291,6 +338,9 @@ def _wait(
             asked = True
             progress.stop()
             print("guest: interrupting the job; Ctrl-C again ends the guest", file=sys.stderr, flush=True)
+        # Before that it would be lost: the guest's driver empties the port when it opens it.
+        if asked and not sent and _is_ready(guest):
+            sent = True
             control.write(b"interrupt\n")
         if len(interrupts) > 1:
             return
@@ -302,8 +352,7 @@ def run_shell(setup: Setup, folders: Sequence[Path] = (), images: Sequence[Path]
     """Boots a guest and connects this terminal to a shell in it, until the shell ends."""
     kit = install_kit()
     job = Job([], folders, images)
-    with tempfile.TemporaryDirectory(prefix="nearside-") as name:
-        folder = Path(name)
+    with _scratch() as folder:
         designs = [*setup.designs, *_attach_images(kit, job, folder)]
         archive = job.archive(len(designs))
         archive.add_file("job/.run/shell", b"")
@@ -318,8 +367,14 @@ def run_shell(setup: Setup, folders: Sequence[Path] = (), images: Sequence[Path]
         ):
             write_initrd(kit, archive, initrd)
             command = guest.command(f"/proc/self/fd/{initrd.fileno()}", interactive=True)
-            process = start(command, errors, interactive=True, pass_fds=[initrd.fileno()])
-            process.wait()
+            with _terminal():
+                process = start(command, errors, interactive=True, pass_fds=[initrd.fileno()])
+                try:
+                    process.wait()
+                finally:
+                    if process.poll() is None:
+                        process.kill()
+                        process.wait()
             pacing = server.pacing()
         if process.returncode:
             messages = errors.read_text(errors="replace")
