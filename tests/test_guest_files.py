@@ -78,6 +78,12 @@ def test_words_of_a_command_may_be_long_or_no_text(tmp_path):
     assert b"\xfflong long" in archive.bytes
 
 
+def test_words_that_name_what_the_kernel_tells_are_the_guests():
+    described = Job(["cat", "/proc/meminfo", "/sys/kernel/fscaps"])
+    described.archive(1)
+    assert not described.inputs
+
+
 def test_special_files_in_a_folder_are_refused_in_one_line(tmp_path):
     os.mkfifo(tmp_path / "new\nline")
     with pytest.raises(NearsideError, match=r"new\\nline is no file, folder or link") as found:

@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -250,6 +251,24 @@ def wait_for_file(scratch: Path, pattern: str, process: subprocess.Popen[str]) -
         assert time.monotonic() < deadline
         assert process.poll() is None
         time.sleep(0.02)
+
+
+def test_guest_runs_from_folders_with_separators_in_their_names(tmp_path, monkeypatch):
+    parts, scratch = tmp_path / "kit of mine, too", tmp_path / "scratch,1"
+    parts.symlink_to(kit.folder())
+    scratch.mkdir()
+    monkeypatch.setenv("NEARSIDE_GUEST", str(parts))
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    with pytest.raises(NearsideError, match="the guest switched off"):
+        run(["poweroff", "-f"])
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "scratch 2"))
+    (tmp_path / "scratch 2").mkdir()
+    with pytest.raises(NearsideError, match="no space and no colon: TMPDIR"):
+        run(["true"])
+    (tmp_path / "a:b").symlink_to(kit.folder())
+    monkeypatch.setenv("NEARSIDE_GUEST", str(tmp_path / "a:b"))
+    with pytest.raises(NearsideError, match="no colon and no semicolon"):
+        run(["true"])
 
 
 def test_guest_that_is_interrupted_while_it_boots_ends_its_job(tmp_path):

@@ -34,6 +34,11 @@ PROGRESS_S = 0.5
 INTERRUPTED = 130
 
 
+def _is_kernels(path: Path) -> bool:
+    """Whether a path names what a kernel tells of itself: that of the guest is meant."""
+    return path.is_absolute() and path.parts[1:2] in (("proc",), ("sys",))
+
+
 @dataclass
 class Job:
     """A command in a guest, with the files that it needs."""
@@ -55,7 +60,7 @@ class Job:
         for word in self.words:
             path = Path(word)
             # Unlike Path.is_file, it has no error for a word that is too long to be a name.
-            if not os.path.isfile(path):
+            if not os.path.isfile(path) or _is_kernels(path):
                 words.append(word)
                 continue
             if path.name in self.inputs:
