@@ -16,10 +16,12 @@ from pathlib import Path
 
 import pytest
 from nearside import Design, NearsideError
+from nearside.cli.app import app
 from nearside.guest import check, job, kit, machine
 from nearside.guest.job import Job, Setup, run_job
 from nearside.guest.machine import CpuModel
 from nearside.guest.report import job_commands
+from typer.testing import CliRunner
 
 pytestmark = pytest.mark.slow
 
@@ -364,4 +366,15 @@ def test_guest_clock_refuses_what_it_can_not_do(tmp_path):
 def test_guest_check_finds_a_working_clock():
     found = check.check_clock(quiet=True)
     assert found["same_twice"]
-    assert abs(found["software_difference_ns"]) < 8
+    assert check.explain_failure(found) is None
+
+
+def test_guest_check_fails_where_the_clock_does_not_work(monkeypatch):
+    found = {"same_twice": True, "fio_dram_ns": 1.0, "device_dram_ns": 1.0, "fio_pcm_ns": 1.0, "device_pcm_ns": 1.0}
+    cases = ({"software_difference_ns": 0.0}, 0), ({"software_difference_ns": -9.0}, 1), ({"same_twice": False}, 1)
+    for change, status in cases:
+        result = {"software_difference_ns": 0.0, **found, **change}
+        monkeypatch.setattr(check, "check_clock", lambda result=result, **_: result)
+        for words in (["guest", "check"], ["guest", "check", "--json"]):
+            done = CliRunner().invoke(app, words)
+            assert (done.exit_code == 0) == (status == 0), (change, done.output)

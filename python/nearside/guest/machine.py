@@ -160,7 +160,12 @@ class Guest:
         words += ["-chardev", f"file,id=report,path={_escaped(self.serial(2))}{source}", "-serial", "chardev:report"]
         # Without an event file its requests are handled by the CPU's thread, at once.
         words += ["-device", "virtio-serial-pci,ioeventfd=off,max_ports=2"]
-        words += ["-chardev", f"file,id=results,path={_escaped(self.results)}", "-device", "virtserialport,chardev=results,nr=1"]
+        words += [
+            "-chardev",
+            f"file,id=results,path={_escaped(self.results)}",
+            "-device",
+            "virtserialport,chardev=results,nr=1",
+        ]
         return [str(word) for word in words]
 
 
