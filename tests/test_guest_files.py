@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import shutil
@@ -14,7 +15,7 @@ from nearside import NearsideError
 from nearside.guest import kit
 from nearside.guest.image import Archive, write_disk
 from nearside.guest.job import Job
-from nearside.guest.report import save_files
+from nearside.guest.report import job_phases, save_files
 
 
 def member(name: str, content: bytes = b"", kind: bytes = tarfile.REGTYPE, link: str = "") -> tuple:
@@ -43,7 +44,8 @@ def test_results_are_regular_files_under_all_their_names(tmp_path):
         member("./input", b"as before"),
         member("./changed", b"as after!"),
     )
-    inputs = {"input": b"as before", "changed": b"as before"}
+    before = hashlib.sha256(b"as before").digest()
+    inputs = {"input": before, "changed": before}
     assert save_files(archive, inputs, tmp_path / "out") == ["one", "two", "changed"]
     assert (tmp_path / "out/two").read_bytes() == b"content"
     assert not (tmp_path / "out/two").is_symlink()
@@ -82,6 +84,24 @@ def test_words_that_name_what_the_kernel_tells_are_the_guests():
     described = Job(["cat", "/proc/meminfo", "/sys/kernel/fscaps"])
     described.archive(1)
     assert not described.inputs
+
+
+def test_files_of_a_folder_are_inputs_too(tmp_path):
+    (tmp_path / "data/sub").mkdir(parents=True)
+    (tmp_path / "data/sub/same").write_bytes(b"1")
+    described = Job(["true"], [tmp_path / "data"])
+    described.archive(1)
+    archive = write_archive(tmp_path / "a.tar", member("./data/sub/same", b"1"), member("./data/made", b"2"))
+    assert save_files(archive, described.inputs, tmp_path / "out") == ["data/made"]
+
+
+def test_phases_of_a_job_may_have_any_name():
+    def phases(*names: str) -> list[str]:
+        return [phase["name"] for phase in job_phases({"phases": [{"name": name} for name in names]})]
+
+    assert phases("boot", "job", "boot", "end", "x", "end") == ["job", "boot", "end", "x"]
+    assert phases("boot", "job") == ["job"]
+    assert phases("boot") == []
 
 
 def test_special_files_in_a_folder_are_refused_in_one_line(tmp_path):

@@ -20,7 +20,8 @@ FIO = (
     f"--number_ios={READS} --randseed=1 --thread --output-format=json"
 )
 PROFILES = ("dram", "pcm")
-# What software may take more on one medium than on another: only the phase of the device's clock differs.
+# What software may take more on one medium than on another: only the phase of the device's clock
+# differs.
 TOLERANCE_NS = 8
 
 

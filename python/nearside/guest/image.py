@@ -33,6 +33,8 @@ class Archive:
     def __init__(self) -> None:
         self.bytes = bytearray()
         self.count = 0
+        self.digests: dict[str, bytes] = {}
+        """SHA-256 of each file."""
 
     def _add(self, name: str, mode: int, content: bytes) -> None:
         self.count += 1
@@ -54,6 +56,7 @@ class Archive:
 
     def add_file(self, name: str, content: bytes, executable: bool = False) -> None:
         """Adds a file, whose folder is there."""
+        self.digests[name] = hashlib.sha256(content).digest()
         self._add(name, stat.S_IFREG | (0o755 if executable else 0o644), content)
 
     def add_link(self, name: str, target: str) -> None:

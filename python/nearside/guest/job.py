@@ -50,31 +50,33 @@ class Job:
     images: Sequence[Path] = ()
     """Folders that the guest gets a copy of on a device each, read-only: /image/NAME."""
     inputs: dict[str, bytes] = field(default_factory=dict, init=False)
-    """The files that `archive` has found in the command, by their names in the guest."""
+    """SHA-256 of each file that `archive` has put into the guest's folder, by the names there."""
 
     def archive(self, devices: int) -> Archive:
         """What the guest's file system has besides the kit."""
         archive = Archive()
-        self.inputs.clear()
         words = []
+        taken: dict[str, bytes] = {}
         for word in self.words:
             path = Path(word)
             # Unlike Path.is_file, it has no error for a word that is too long to be a name.
             if not os.path.isfile(path) or _is_kernels(path):
                 words.append(word)
                 continue
-            if path.name in self.inputs:
+            if path.name in taken:
                 raise NearsideError(f"two files are called {files.printable(path.name)}: a job has one folder")
-            self.inputs[path.name] = files.read_bytes(path)
+            taken[path.name] = files.read_bytes(path)
             words.append(path.name)
         archive.add_folder("job/.run")
-        for name, content in self.inputs.items():
+        for name, content in taken.items():
             archive.add_file(f"job/{name}", content, executable=True)
         for folder in self.folders:
             if not folder.is_dir():
                 raise NearsideError(f"{files.printable(folder)} is no folder")
             archive.add_tree(f"job/{folder.resolve().name}", folder)
-        if words and words[0] in self.inputs:
+        self.inputs.clear()
+        self.inputs.update({name.removeprefix("job/"): digest for name, digest in archive.digests.items()})
+        if words and words[0] in taken:
             words[0] = f"./{words[0]}"
         archive.add_file("job/.run/command", os.fsencode(shlex.join(words) + "\n"))
         archive.add_file("job/.run/devices", f"{devices}\n".encode())

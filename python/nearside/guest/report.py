@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import sys
@@ -76,6 +77,7 @@ def explain_end(guest: Guest, status: int, errors: str, lines: Sequence[str]) ->
 def save_files(archive: Path, inputs: dict[str, bytes], target: Path) -> list[str]:
     """Saves the regular files that a job has made or changed, from a tar archive; returns their names.
 
+    `inputs`: SHA-256 of the files that it had at its start.
     A file that can't be saved is reported on standard error, and does not end the report. The archive is the guest's:
     its names can't lead out of `target`.
     """
@@ -88,7 +90,7 @@ def save_files(archive: Path, inputs: dict[str, bytes], target: Path) -> list[st
             try:
                 # Of a file with several names the archive has the content once.
                 found = tar.getmember(member.linkname) if member.islnk() else member
-                if not found.isreg() or (name in inputs and inputs[name] == _content(tar, found, len(inputs[name]))):
+                if not found.isreg() or (name in inputs and inputs[name] == _digest(tar, found)):
                     continue
                 tar.extract(found.replace(name=member.name, deep=False), target, filter="data")
             except (KeyError, OSError, tarfile.TarError) as error:
@@ -99,15 +101,17 @@ def save_files(archive: Path, inputs: dict[str, bytes], target: Path) -> list[st
     return saved
 
 
-def _content(tar: tarfile.TarFile, member: tarfile.TarInfo, size: int) -> bytes | None:
-    """The content of a file of an archive if it has that size."""
-    file = tar.extractfile(member) if member.size == size else None
-    return file.read() if file else None
+def _digest(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes | None:
+    """SHA-256 of a file of an archive."""
+    file = tar.extractfile(member)
+    return hashlib.file_digest(file, "sha256").digest() if file else None  # type: ignore[arg-type]
 
 
 def job_phases(device: GuestDevice) -> list[GuestPhase]:
     """The phases between the begin of the job and its end."""
-    return [phase for phase in device["phases"] if phase["name"] not in ("boot", "end")]
+    # By place, since a job may give a phase any name.
+    phases = device["phases"][1:]
+    return phases[:-1] if phases and phases[-1]["name"] == "end" else phases
 
 
 def job_commands(report: GuestReport, command: str, device: int = 0) -> list[GuestCommands]:
