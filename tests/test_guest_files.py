@@ -12,10 +12,12 @@ from pathlib import Path
 
 import pytest
 from nearside import NearsideError
+from nearside.cli.app import app
 from nearside.guest import kit
 from nearside.guest.image import Archive, write_disk
 from nearside.guest.job import Job
 from nearside.guest.report import job_phases, save_files
+from typer.testing import CliRunner
 
 
 def member(name: str, content: bytes = b"", kind: bytes = tarfile.REGTYPE, link: str = "") -> tuple:
@@ -84,6 +86,23 @@ def test_words_that_name_what_the_kernel_tells_are_the_guests():
     described = Job(["cat", "/proc/meminfo", "/sys/kernel/fscaps"])
     described.archive(1)
     assert not described.inputs
+
+
+def test_a_trace_does_not_overwrite_what_a_job_reads(tmp_path):
+    path = tmp_path / "in.jsonl"
+    path.write_text("kept\n")
+    for words in (["--", "cat", str(path)], ["--media", str(path), "--", "true"]):
+        done = CliRunner().invoke(app, ["guest", "run", "--limit", "0", "--trace", str(path), *words])
+        assert "the same file, too" in str(done.exception)
+        assert path.read_text() == "kept\n"
+
+
+def test_folders_of_a_job_have_names_of_their_own(tmp_path):
+    folders = [tmp_path / "1/same", tmp_path / "2/same"]
+    for folder in folders:
+        folder.mkdir(parents=True)
+    with pytest.raises(NearsideError, match="another file or folder of that name"):
+        Job(["true"], folders).archive(1)
 
 
 def test_files_of_a_folder_are_inputs_too(tmp_path):

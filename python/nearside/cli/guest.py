@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -154,6 +155,8 @@ def run(
     """
     from nearside.guest import job, report
 
+    # The trace is opened before the job's files are read.
+    files.check_apart([trace], [*(Path(word) for word in command if os.path.isfile(word)), *(media or [])])
     target = results.folder() / "guest"
     found = job.run_job(
         job.Job(command, folder or [], image or []),

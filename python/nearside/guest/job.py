@@ -57,6 +57,7 @@ class Job:
         archive = Archive()
         words = []
         taken: dict[str, bytes] = {}
+        trees: list[str] = []
         for word in self.words:
             path = Path(word)
             # Unlike Path.is_file, it has no error for a word that is too long to be a name.
@@ -73,7 +74,11 @@ class Job:
         for folder in self.folders:
             if not folder.is_dir():
                 raise NearsideError(f"{files.printable(folder)} is no folder")
-            archive.add_tree(f"job/{folder.resolve().name}", folder)
+            name = folder.resolve().name
+            if name in (".run", "", *taken) or f"job/{name}" in trees:
+                raise NearsideError(f"{files.printable(folder)}: a job has another file or folder of that name")
+            trees.append(f"job/{name}")
+            archive.add_tree(trees[-1], folder)
         self.inputs.clear()
         self.inputs.update({name.removeprefix("job/"): digest for name, digest in archive.digests.items()})
         if words and words[0] in taken:

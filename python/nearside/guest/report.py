@@ -67,7 +67,7 @@ def explain_end(guest: Guest, status: int, errors: str, lines: Sequence[str]) ->
     if clock:
         return clock[-1]
     if status:
-        last = [line for line in errors.splitlines() if line.strip()] or ["no reason given"]
+        last = [line for line in CLOCK_LINE.sub("", errors).splitlines() if line.strip()] or ["no reason given"]
         how = f"signal {-status}" if status < 0 else f"status {status}"
         return f"QEMU ended with {how}: {last[-1]}"
     last = [line for line in console if line.strip()] or ["nothing"]
