@@ -21,6 +21,10 @@ FOLDERS = ("dev", "proc", "sys", "tmp", "mnt", "root", "job", "image")
 MIB = 1 << 20
 # The size of a device is a multiple of it.
 IMAGE_STEP = 16 * MIB
+# Identity, hash seed and time of images. By default mke2fs takes random ones, and the seed decides
+# the order of names.
+IMAGE_ID = "6e656172-7369-6465-0000-000000000001"
+IMAGE_TIME = "1767225600"
 
 
 class Archive:
@@ -29,6 +33,8 @@ class Archive:
     def __init__(self) -> None:
         self.bytes = bytearray()
         self.count = 0
+        self.digests: dict[str, bytes] = {}
+        """SHA-256 of each file."""
 
     def _add(self, name: str, mode: int, content: bytes) -> None:
         self.count += 1
@@ -50,6 +56,7 @@ class Archive:
 
     def add_file(self, name: str, content: bytes, executable: bool = False) -> None:
         """Adds a file, whose folder is there."""
+        self.digests[name] = hashlib.sha256(content).digest()
         self._add(name, stat.S_IFREG | (0o755 if executable else 0o644), content)
 
     def add_link(self, name: str, target: str) -> None:
@@ -68,7 +75,7 @@ class Archive:
             elif entry.is_file():
                 self.add_file(inner, entry.read_bytes(), os.access(entry, os.X_OK))
             else:
-                raise NearsideError(f"{entry} is no file, folder or link: a guest can't have it")
+                raise NearsideError(f"{files.printable(entry)} is no file, folder or link: a guest can't have it")
 
     def finish(self) -> bytes:
         """The archive with its end."""
@@ -116,7 +123,10 @@ def write_initrd(kit: Path, job: Archive, output: IO[bytes]) -> None:
 
 
 def write_disk(kit: Path, folder: Path, target: Path) -> int:
-    """Makes a file system (ext4) with a copy of a folder; returns its size in bytes."""
+    """Makes a file system (ext4) with a copy of a folder; returns its size in bytes.
+
+    The same folder gives the same bytes: the guest reads names and blocks in the same order.
+    """
     if not folder.is_dir():
         raise NearsideError(f"{files.printable(folder)} is no folder")
     # A block for each file, and what the file system needs.
@@ -124,9 +134,11 @@ def write_disk(kit: Path, folder: Path, target: Path) -> int:
     size = -(-(content * 11 // 10 + 4 * MIB) // IMAGE_STEP) * IMAGE_STEP
     tools = kit / "guest"
     run = [tools / "lib64/ld-linux-x86-64.so.2", "--library-path", tools / "usr/lib/x86_64-linux-gnu"]
-    words = ["-q", "-F", "-t", "ext4", "-O", "^has_journal", "-m", "0", "-E", "root_owner=0:0", "-d", folder, target]
-    command = [*run, tools / "bin/mke2fs", *words, f"{size // 1024}k"]
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    words = ["-q", "-F", "-t", "ext4", "-O", "^has_journal", "-m", "0", "-U", IMAGE_ID]
+    words += ["-E", f"root_owner=0:0,hash_seed={IMAGE_ID}", "-d"]
+    command = [*run, tools / "bin/mke2fs", *words, folder, target, f"{size // 1024}k"]
+    fixed = {**os.environ, "SOURCE_DATE_EPOCH": IMAGE_TIME}
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=fixed)
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise NearsideError(f"{files.printable(folder)}: no image can be made of it: {files.printable(last)}")

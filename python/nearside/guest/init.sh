@@ -50,7 +50,7 @@ if [ -e .run/shell ]; then
     setsid cttyhack /bin/sh
     poweroff -f
 fi
-(read -r line < /dev/ttyS2 && kill -INT -"$(cat /tmp/job)") 2>/dev/null &
+(read -r line < /dev/ttyS2 && until [ -s /tmp/job ]; do usleep 1000; done && kill -INT -"$(cat /tmp/job)") 2>/dev/null &
 mark job
 setsid sh -c 'echo $$ > /tmp/job; exec sh /job/.run/command' < /dev/null > /dev/ttyS1 2>&1
 status=$?

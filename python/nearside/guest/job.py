@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -32,6 +34,11 @@ PROGRESS_S = 0.5
 INTERRUPTED = 130
 
 
+def _is_kernels(path: Path) -> bool:
+    """Whether a path names what a kernel tells of itself: that of the guest is meant."""
+    return path.is_absolute() and path.parts[1:2] in (("proc",), ("sys",))
+
+
 @dataclass
 class Job:
     """A command in a guest, with the files that it needs."""
@@ -43,32 +50,40 @@ class Job:
     images: Sequence[Path] = ()
     """Folders that the guest gets a copy of on a device each, read-only: /image/NAME."""
     inputs: dict[str, bytes] = field(default_factory=dict, init=False)
-    """The files that `archive` has found in the command, by their names in the guest."""
+    """SHA-256 of each file that `archive` has put into the guest's folder, by the names there."""
 
     def archive(self, devices: int) -> Archive:
         """What the guest's file system has besides the kit."""
         archive = Archive()
-        self.inputs.clear()
         words = []
+        taken: dict[str, bytes] = {}
+        trees: list[str] = []
         for word in self.words:
             path = Path(word)
-            if not path.is_file():
+            # Unlike Path.is_file, it has no error for a word that is too long to be a name.
+            if not os.path.isfile(path) or _is_kernels(path):
                 words.append(word)
                 continue
-            if path.name in self.inputs:
+            if path.name in taken:
                 raise NearsideError(f"two files are called {files.printable(path.name)}: a job has one folder")
-            self.inputs[path.name] = files.read_bytes(path)
+            taken[path.name] = files.read_bytes(path)
             words.append(path.name)
         archive.add_folder("job/.run")
-        for name, content in self.inputs.items():
+        for name, content in taken.items():
             archive.add_file(f"job/{name}", content, executable=True)
         for folder in self.folders:
             if not folder.is_dir():
                 raise NearsideError(f"{files.printable(folder)} is no folder")
-            archive.add_tree(f"job/{folder.resolve().name}", folder)
-        if words and words[0] in self.inputs:
+            name = folder.resolve().name
+            if name in (".run", "", *taken) or f"job/{name}" in trees:
+                raise NearsideError(f"{files.printable(folder)}: a job has another file or folder of that name")
+            trees.append(f"job/{name}")
+            archive.add_tree(trees[-1], folder)
+        self.inputs.clear()
+        self.inputs.update({name.removeprefix("job/"): digest for name, digest in archive.digests.items()})
+        if words and words[0] in taken:
             words[0] = f"./{words[0]}"
-        archive.add_file("job/.run/command", (shlex.join(words) + "\n").encode())
+        archive.add_file("job/.run/command", os.fsencode(shlex.join(words) + "\n"))
         archive.add_file("job/.run/devices", f"{devices}\n".encode())
         archive.add_file("job/.run/images", "".join(f"{name}\n" for name in self.image_names()).encode())
         return archive
@@ -143,8 +158,7 @@ class Progress:
         self.due = time.monotonic() + PROGRESS_S
         done = self.server.native.progress()
         commands, last = sum(count for count, _ in done), max(time_ps for _, time_ps in done)
-        port = self.guest.serial(2)
-        what = "running" if port.exists() and b"ready" in port.read_bytes()[:4096] else "booting"
+        what = "running" if _is_ready(self.guest) else "booting"
         clock = f", {last / 1e12:.6f} s simulated" if self.guest.clock else ""
         self.status.update(f"guest: {what}, {commands:,} commands{clock}")
 
@@ -163,6 +177,52 @@ def _interrupts() -> Iterator[list[int]]:
         return
     with ended_by_signals() as received:
         yield received
+
+
+@contextmanager
+def _unwinding() -> Iterator[None]:
+    """SIGTERM and SIGHUP (a closed terminal) raise SystemExit, so that no file and no process is left."""
+
+    def end(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    # What ignores a signal, such as nohup, keeps on doing so.
+    numbers = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is signal.SIG_DFL]
+    for number in numbers:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
+
+
+@contextmanager
+def _scratch() -> Iterator[Path]:
+    """A folder for a guest, which is removed at the end."""
+    with _unwinding(), tempfile.TemporaryDirectory(prefix="nearside-") as name:
+        yield Path(name)
+
+
+@contextmanager
+def _terminal() -> Iterator[None]:
+    """Restores the settings of the terminal, which QEMU changes."""
+    before = termios.tcgetattr(sys.stdin) if sys.stdin.isatty() else None
+    try:
+        yield
+    finally:
+        if before is not None:
+            with suppress(termios.error):  # closed
+                termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+
+
+def _is_ready(guest: Guest) -> bool:
+    """Whether the guest has booted and is about to start its job."""
+    port = guest.serial(2)
+    return port.exists() and b"ready" in port.read_bytes()[:4096]
 
 
 def _attach_images(kit: Path, job: Job, folder: Path) -> list[Design]:
@@ -202,8 +262,7 @@ def run_job(
     """
     kit = install_kit(quiet)
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="nearside-") as name:
-        folder = Path(name)
+    with _scratch() as folder:
         designs = [*setup.designs, *_attach_images(kit, job, folder)]
         clock = folder / "clock" if setup.cpu else None
         sockets = [folder / f"device{number}" for number in range(len(designs))]
@@ -226,7 +285,7 @@ def run_job(
             process = start(command, errors, pass_fds=[initrd.fileno()])
             progress = Progress(server, guest, not quiet)
             try:
-                _wait(process, follower, progress, timeout_s, interrupts, control)
+                _wait(process, guest, follower, progress, timeout_s, interrupts, control)
             finally:
                 progress.stop()
                 if process.poll() is None:
@@ -270,6 +329,7 @@ def run_job(
 
 def _wait(
     process: subprocess.Popen[bytes],
+    guest: Guest,
     follower: Follower,
     progress: Progress,
     timeout_s: float | None,
@@ -278,7 +338,7 @@ def _wait(
 ) -> None:
     """Waits for the end of the guest, or for the second request to end it."""
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
-    asked = False
+    asked = sent = False
     while True:
         try:
             process.wait(POLL_S)
@@ -292,6 +352,9 @@ def _wait(
             asked = True
             progress.stop()
             print("guest: interrupting the job; Ctrl-C again ends the guest", file=sys.stderr, flush=True)
+        # Before that it would be lost: the guest's driver empties the port when it opens it.
+        if asked and not sent and _is_ready(guest):
+            sent = True
             control.write(b"interrupt\n")
         if len(interrupts) > 1:
             return
@@ -303,8 +366,7 @@ def run_shell(setup: Setup, folders: Sequence[Path] = (), images: Sequence[Path]
     """Boots a guest and connects this terminal to a shell in it, until the shell ends."""
     kit = install_kit()
     job = Job([], folders, images)
-    with tempfile.TemporaryDirectory(prefix="nearside-") as name:
-        folder = Path(name)
+    with _scratch() as folder:
         designs = [*setup.designs, *_attach_images(kit, job, folder)]
         archive = job.archive(len(designs))
         archive.add_file("job/.run/shell", b"")
@@ -319,8 +381,14 @@ def run_shell(setup: Setup, folders: Sequence[Path] = (), images: Sequence[Path]
         ):
             write_initrd(kit, archive, initrd)
             command = guest.command(f"/proc/self/fd/{initrd.fileno()}", interactive=True)
-            process = start(command, errors, interactive=True, pass_fds=[initrd.fileno()])
-            process.wait()
+            with _terminal():
+                process = start(command, errors, interactive=True, pass_fds=[initrd.fileno()])
+                try:
+                    process.wait()
+                finally:
+                    if process.poll() is None:
+                        process.kill()
+                        process.wait()
             pacing = server.pacing()
         if process.returncode:
             messages = errors.read_text(errors="replace")

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from nearside import files
 from nearside._native import NearsideError, guest_cpu
 from nearside.guest.clock import build_clock
 from nearside.guest.kit import KERNEL_LINE, QEMU_VERSION
@@ -90,21 +91,37 @@ class Guest:
         """The pipe to the third serial port."""
         return self.folder / "control"
 
+    def _preloadable(self, clock: Path) -> Path:
+        """A path of an object without the separators of ld.so's list."""
+        if not set(str(clock)) & set(" :"):
+            return clock
+        link = self.folder / "clock.so"
+        if set(str(link)) & set(" :"):
+            raise NearsideError(
+                f"{files.printable(self.folder)}: simulated time needs a folder whose path has no space and no colon: "
+                "TMPDIR"
+            )
+        link.unlink(missing_ok=True)
+        link.symlink_to(clock.resolve())
+        return link
+
     def command(self, initrd: str | Path, interactive: bool = False) -> list[str]:
         """QEMU's command line. With `interactive` the terminal of this process is the first serial port."""
         kit = self.kit
+        if set(str(kit)) & set(":;"):
+            raise NearsideError(f"{files.printable(kit)}: QEMU needs a folder whose path has no colon and no semicolon")
         words: list[str | Path] = [kit / "lib/ld-linux-x86-64.so.2", "--library-path", kit / "lib"]
         if self.qemu is not None:
             words = [LOADER]
         machine, plugin, time_line = "q35", [], ""
         if self.clock is not None and self.cpu is not None:
             clock = build_clock(kit.parent)
-            words += ["--preload", clock]
-            cost = f"insn_ps={self.cpu.insn_ps},tsc_ps={self.cpu.tsc_ps}"
+            words += ["--preload", self._preloadable(clock)]
+            cost = [f"insn_ps={self.cpu.insn_ps}", f"tsc_ps={self.cpu.tsc_ps}"]
             version = QEMU_VERSION if self.qemu is None else "any"
-            parts = [clock, f"channel={self.clock}", f"qemu={version}", cost, f"quantum_ps={self.quantum_ps}"]
+            parts = [clock, f"channel={self.clock}", f"qemu={version}", *cost, f"quantum_ps={self.quantum_ps}"]
             parts += [f"interactive={int(interactive)}", f"jitter={self.jitter}"]
-            plugin = ["-plugin", ",".join(map(str, parts))]
+            plugin = ["-plugin", ",".join(map(_escaped, parts))]
             # The HPET's timers are 10 ns apart.
             machine, time_line = "q35,hpet=off", TIME_LINE
         elif self.dilation is not None:
@@ -133,12 +150,22 @@ class Guest:
             words += ["-device", json.dumps(device, separators=(",", ":"))]
         words += ["-serial", "mon:stdio" if interactive else f"file:{self.serial(0)}"]
         words += ["-serial", f"file:{self.serial(1)}"]
-        source = f",input-path={self.control}" if self.control.exists() else ""
-        words += ["-chardev", f"file,id=report,path={self.serial(2)}{source}", "-serial", "chardev:report"]
+        source = f",input-path={_escaped(self.control)}" if self.control.exists() else ""
+        words += ["-chardev", f"file,id=report,path={_escaped(self.serial(2))}{source}", "-serial", "chardev:report"]
         # Without an event file its requests are handled by the CPU's thread, at once.
         words += ["-device", "virtio-serial-pci,ioeventfd=off,max_ports=2"]
-        words += ["-chardev", f"file,id=results,path={self.results}", "-device", "virtserialport,chardev=results,nr=1"]
+        words += [
+            "-chardev",
+            f"file,id=results,path={_escaped(self.results)}",
+            "-device",
+            "virtserialport,chardev=results,nr=1",
+        ]
         return [str(word) for word in words]
+
+
+def _escaped(value: object) -> str:
+    """A value in an option of QEMU, whose parts end with commas."""
+    return str(value).replace(",", ",,")
 
 
 def start(

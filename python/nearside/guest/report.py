@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
+import sys
 import tarfile
 from collections.abc import Sequence
 from contextlib import suppress
@@ -65,7 +67,7 @@ def explain_end(guest: Guest, status: int, errors: str, lines: Sequence[str]) ->
     if clock:
         return clock[-1]
     if status:
-        last = [line for line in errors.splitlines() if line.strip()] or ["no reason given"]
+        last = [line for line in CLOCK_LINE.sub("", errors).splitlines() if line.strip()] or ["no reason given"]
         how = f"signal {-status}" if status < 0 else f"status {status}"
         return f"QEMU ended with {how}: {last[-1]}"
     last = [line for line in console if line.strip()] or ["nothing"]
@@ -73,27 +75,43 @@ def explain_end(guest: Guest, status: int, errors: str, lines: Sequence[str]) ->
 
 
 def save_files(archive: Path, inputs: dict[str, bytes], target: Path) -> list[str]:
-    """Saves the files that a job has made or changed, from a tar archive."""
+    """Saves the regular files that a job has made or changed, from a tar archive; returns their names.
+
+    `inputs`: SHA-256 of the files that it had at its start.
+    A file that can't be saved is reported on standard error, and does not end the report. The archive is the guest's:
+    its names can't lead out of `target`.
+    """
     saved: list[str] = []
     if not archive.exists():
         return saved
     with suppress(tarfile.ReadError), tarfile.open(archive) as tar:
         for member in tar:
             name = member.name.removeprefix("./")
-            content = tar.extractfile(member)
-            if not member.isreg() or content is None:
+            try:
+                # Of a file with several names the archive has the content once.
+                found = tar.getmember(member.linkname) if member.islnk() else member
+                if not found.isreg() or (name in inputs and inputs[name] == _digest(tar, found)):
+                    continue
+                tar.extract(found.replace(name=member.name, deep=False), target, filter="data")
+            except (KeyError, OSError, tarfile.TarError) as error:
+                reason = getattr(error, "strerror", None) or error
+                print(f"guest: {files.printable(name)} can't be saved: {files.printable(reason)}", file=sys.stderr)
                 continue
-            data = content.read()
-            if inputs.get(name) == data:
-                continue
-            tar.extract(member, target, filter="data")
             saved.append(name)
     return saved
 
 
+def _digest(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes | None:
+    """SHA-256 of a file of an archive."""
+    file = tar.extractfile(member)
+    return hashlib.file_digest(file, "sha256").digest() if file else None  # type: ignore[arg-type]
+
+
 def job_phases(device: GuestDevice) -> list[GuestPhase]:
     """The phases between the begin of the job and its end."""
-    return [phase for phase in device["phases"] if phase["name"] not in ("boot", "end")]
+    # By place, since a job may give a phase any name.
+    phases = device["phases"][1:]
+    return phases[:-1] if phases and phases[-1]["name"] == "end" else phases
 
 
 def job_commands(report: GuestReport, command: str, device: int = 0) -> list[GuestCommands]:
