@@ -61,7 +61,11 @@ TimeOption = Annotated[
 ]
 MemoryOption = Annotated[int, typer.Option(help="Memory of the guest, in MiB.", min=384, max=16384)]
 HostOption = Annotated[
-    str, typer.Option(metavar="NAME|FILE", help="A host profile with the guest's CPU; `hosts/*.toml`, table [guest].")
+    str | None,
+    typer.Option(
+        metavar="NAME|FILE",
+        help="A host profile with the guest's CPU, by default kernel; `hosts/*.toml`, table [guest].",
+    ),
 ]
 CpusOption = Annotated[int, typer.Option(help="CPUs of the guest.", min=1, max=8)]
 InstructionOption = Annotated[
@@ -76,7 +80,7 @@ def _prepare(
     time: str,
     cpus: int,
     memory: int,
-    host: str,
+    host: str | None,
     instruction: int | None,
     model: str | None,
     paced: bool,
@@ -108,7 +112,11 @@ def _prepare(
             keys += f"file = {toml_text('the name of a media file', str(media[number]))}\n"
         design = Design.load(name)
         chosen.append(design.with_values(f"[media]\n{keys}") if keys else design)
-    cpu = CpuModel.load(host, instruction) if time == "simulated" else None
+    if time == "wall" and (host is not None or instruction is not None):
+        raise NearsideError(
+            "--host, --instruction: only with --time simulated; in wall-clock time the CPU is this machine's"
+        )
+    cpu = CpuModel.load(host or "kernel", instruction) if time == "simulated" else None
     return Setup(chosen, model, cpu, memory, dilation, cpus)
 
 
@@ -134,7 +142,7 @@ def run(
     dilate: DilateOption = None,
     cpus: CpusOption = 1,
     memory: MemoryOption = 512,
-    host: HostOption = "kernel",
+    host: HostOption = None,
     instruction: InstructionOption = None,
     limit: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="End the guest after this wall-clock time.", min=0)
@@ -186,7 +194,7 @@ def shell(
     dilate: DilateOption = None,
     cpus: CpusOption = 1,
     memory: MemoryOption = 512,
-    host: HostOption = "kernel",
+    host: HostOption = None,
     instruction: InstructionOption = None,
     model: ModelOption = None,
 ) -> None:
