@@ -625,6 +625,30 @@ impl System {
         Ok(woken)
     }
 
+    /// As [`System::wait`], but also ends once `cancel` is true, at whatever time. It is called in
+    /// each step of the devices, so that a busy device can't keep a program forever.
+    pub fn wait_unless(
+        &mut self,
+        limit: Time,
+        cancel: &mut dyn FnMut() -> bool,
+    ) -> Result<bool, Error> {
+        let stop = StopCondition::Attention;
+        let woken = self.memory.attention() || self.run_until_or(limit, stop, cancel)?;
+        self.memory.clear_attention();
+        Ok(woken)
+    }
+
+    /// As [`System::advance_until`], but also ends once `cancel` is true. See
+    /// [`System::wait_unless`].
+    pub fn advance_unless(
+        &mut self,
+        until: Time,
+        cancel: &mut dyn FnMut() -> bool,
+    ) -> Result<(), Error> {
+        self.run_until_or(until, StopCondition::Never, cancel)
+            .map(drop)
+    }
+
     /// Lets busy devices run to the time before which nothing that the host does from now on can
     /// reach them. The next effect ([`System::next_effect`]) is then known to be later.
     pub fn run_ahead(&mut self) -> Result<(), Error> {
@@ -966,6 +990,16 @@ impl System {
 
     /// Lets time pass until `limit`, or until `stop`; returns whether the latter.
     fn run_until(&mut self, limit: Time, stop: StopCondition) -> Result<bool, Error> {
+        self.run_until_or(limit, stop, &mut || false)
+    }
+
+    /// The same. Once `cancel` is true, it returns false at whatever time.
+    fn run_until_or(
+        &mut self,
+        limit: Time,
+        stop: StopCondition,
+        cancel: &mut dyn FnMut() -> bool,
+    ) -> Result<bool, Error> {
         if limit < self.now {
             return Ok(false);
         }
@@ -989,6 +1023,10 @@ impl System {
             }
             if self.device_time >= limit {
                 self.now = self.now.max(limit);
+                return Ok(false);
+            }
+            if cancel() {
+                self.now = self.now.max(reached);
                 return Ok(false);
             }
             // Nothing can reach or leave a device sooner than one link latency after the first

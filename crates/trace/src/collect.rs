@@ -141,6 +141,14 @@ impl Collector {
         std::mem::take(&mut self.finished)
     }
 
+    /// The commands in flight, in any order.
+    pub fn in_flight(&self) -> impl Iterator<Item = &Command> {
+        let announced = self.messages.iter().flat_map(|message| &message.commands);
+        let entries = self.entries.iter().map(|(_, command)| command);
+        let active = self.active.values();
+        active.chain(entries).chain(&self.waiting).chain(announced)
+    }
+
     /// Ends all commands in flight, so that they can be taken.
     pub fn end(&mut self) {
         for message in self.messages.drain(..) {

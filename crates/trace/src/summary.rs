@@ -118,8 +118,7 @@ impl Phase {
     fn record(&mut self, command: &Command) {
         let (begin, end) = command.span();
         self.end = self.end.max(end);
-        // An event request waits for an event, not for the device.
-        if (command.queue, command.opcode) == (0, admin::ASYNC_EVENT_REQUEST) {
+        if waits_for_event(command) {
             return;
         }
         self.add_span(begin.max(self.begin), end);
@@ -223,11 +222,25 @@ impl TraceSummary {
     }
 
     fn begin_phase(&mut self, mark: u16, (begin, end): (Time, Time)) {
-        self.last_phase(begin).finish(begin);
+        let in_flight = self.collector.in_flight();
+        let others = in_flight.filter(|command| !waits_for_event(command));
+        let begins: Vec<Time> = others.map(|command| command.span().0).collect();
+        let last = self.last_phase(begin);
+        // Such a command has its other part in the next phase.
+        let last_end = last.end.max(begin);
+        for other in begins.into_iter().filter(|&other| other < begin) {
+            last.add_span(other.max(last.begin), last_end);
+        }
+        last.finish(begin);
         if self.phases.len() < MAX_PHASES {
             self.phases.push(Phase::new(mark, end));
         }
     }
+}
+
+/// An event request waits for an event, not for the device.
+fn waits_for_event(command: &Command) -> bool {
+    (command.queue, command.opcode) == (0, admin::ASYNC_EVENT_REQUEST)
 }
 
 /// The number in a command that marks the begin of a phase.
@@ -361,6 +374,34 @@ mod tests {
         assert_eq!(found, expected);
         assert_eq!(phases[1].commands["Read"].count(), 1);
         assert_eq!(phases[1].commands["Get Features"].count(), 1);
+    }
+
+    /// A command is in flight from 100 to 3000, and the mark comes meanwhile.
+    #[test]
+    fn trace_summary_divides_a_command_in_flight_at_a_mark() {
+        let mut summary = TraceSummary::new();
+        run(&mut summary, 0, READ, 0, 20, 90);
+        let at = |ns| Time::ns(ns);
+        let offset = DOORBELLS + 8 * 2;
+        summary.event(at(100), &TraceEvent::Stored { offset, value: 1 });
+        summary.event(at(110), &TraceEvent::Arrived { offset, value: 1 });
+        let (slot, queue, head) = (9, 2, 1);
+        summary.event(at(111), &TraceEvent::Fetch { slot, queue, head });
+        run(&mut summary, 0, READ, 0, 200, 300);
+        run(&mut summary, 0, MARKS, 0x4E53_0007, 1000, 1100);
+        let entry = TraceEvent::Sent {
+            slot,
+            addr: 0x900,
+            entry: [0; 16],
+            vector: None,
+        };
+        summary.event(at(2990), &TraceEvent::Post);
+        summary.event(at(2995), &entry);
+        let (addr, len) = (0x900, 16);
+        summary.event(at(3000), &TraceEvent::Landed { addr, len });
+        let phases = summary.finish();
+        let in_flight: Vec<Time> = phases.iter().map(|phase| phase.in_flight).collect();
+        assert_eq!(in_flight, [at(970), at(1900)]);
     }
 
     #[test]

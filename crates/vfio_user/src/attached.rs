@@ -185,6 +185,11 @@ impl AttachedDevices {
         self.reset(device)
     }
 
+    /// Whether a device has this MSI-X state of configuration space.
+    pub(crate) fn has_msix(&self, device: usize, enable: bool, mask: bool) -> bool {
+        self.devices[device].msix == (enable, mask)
+    }
+
     /// Sets MSI-X state. Returns the writes that mask and unmask vectors in the device.
     pub(crate) fn set_interrupts(
         &mut self,

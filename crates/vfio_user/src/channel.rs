@@ -25,17 +25,21 @@ use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::net::{sendmsg, SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use sim::Time;
 
+use crate::server::hung_up;
 use crate::stop::StopSignal;
 use crate::time_page::{TimePage, NEVER};
 use crate::timed::TimedState;
 
 /// The first bytes of the server. The number is that of the protocol.
 const GREETING: &[u8; 8] = b"NSTIME01";
+/// How many steps the devices take between two checks whether the emulator still waits for them.
+const STEPS: u32 = 256;
 
 /// The thread that answers the emulator.
 pub(crate) struct Channel {
@@ -68,6 +72,8 @@ impl Channel {
     pub(crate) fn run(self) {
         while self.wait_for_emulator() {
             let Ok((stream, _)) = self.listener.accept() else {
+                // The process may be out of file descriptors for a while.
+                std::thread::sleep(Duration::from_millis(100));
                 continue;
             };
             // The emulator has ended, or did not keep to the protocol.
@@ -83,7 +89,10 @@ impl Channel {
             PollFd::new(&self.listener, PollFlags::IN),
             PollFd::new(self.stop.event(), PollFlags::IN),
         ];
-        let _ = poll(&mut fds, None);
+        // A signal may end the wait.
+        while fds[0].revents().is_empty() && !self.stop.is_set() {
+            let _ = poll(&mut fds, None);
+        }
         !self.stop.is_set()
     }
 
@@ -100,7 +109,13 @@ impl Channel {
                 NEVER.. => Time::MAX,
                 until => Time(until),
             };
-            let done = self.state.lock().advance(until, word(8) != 0);
+            let mut steps = 0;
+            let mut cancel = || {
+                steps += 1;
+                steps % STEPS == 0 && hung_up(&stream)
+            };
+            let idle = word(8) != 0;
+            let done = self.state.lock().advance(until, idle, &mut cancel);
             let words = [
                 done.reached.0.min(NEVER),
                 done.interrupts,

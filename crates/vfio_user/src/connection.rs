@@ -198,6 +198,7 @@ impl Connection {
         // Checked before this process maps the file, as in tests the client is this process.
         let private = file.as_ref().is_some_and(|(fd, _)| self.is_private(fd));
         let fileless = file.is_none();
+        self.port.catch_up();
         self.shared.memory.map(address, size, allowed, file)?;
         let what = if private {
             "the client has mapped its file privately"
@@ -248,6 +249,7 @@ impl Connection {
         let (argsz, flags) = (u32_at(body, 0)?, u32_at(body, 4)?);
         let (address, size) = (u64_at(body, 8)?, u64_at(body, 16)?);
         let known = flags & !flag::UNMAP_ALL == 0;
+        self.port.catch_up();
         let unmapped = match flags & flag::UNMAP_ALL != 0 {
             _ if !known => Err(libc::ENOTSUP), // a bitmap of dirty pages
             true if (address, size) == (0, 0) => {
@@ -403,6 +405,7 @@ impl Connection {
 
     fn reset(&mut self) {
         self.shared.stats.resets.add(1);
+        self.port.catch_up();
         self.shared.memory.set_bus_master(false);
         self.config.reset();
         self.table = fresh_table(self.function.vectors);
@@ -428,6 +431,7 @@ impl Connection {
     fn apply_config(&mut self) {
         let before = std::mem::replace(&mut self.control, self.config.control());
         if self.control.bus_master != before.bus_master {
+            self.port.catch_up();
             self.shared.memory.set_bus_master(self.control.bus_master);
         }
         if (self.control.msix_enable, self.control.msix_mask)

@@ -25,6 +25,12 @@ pub(crate) trait DevicePort: Send {
     /// The client is gone: from now on nothing accesses its memory.
     fn disconnect(&mut self);
 
+    /// What happens before now has happened: the client is about to change what its device
+    /// reaches.
+    fn catch_up(&mut self) {
+        // Only devices in simulated time need it. Others run by themselves.
+    }
+
     /// A posted write, within a page.
     fn write(&mut self, bar: Bar, offset: u64, data: &[u8]);
 

@@ -155,7 +155,7 @@ impl Server {
         let (listener, clock) = bind(clock)?;
         let page = Arc::new(TimePage::new().map_err(|e| Error::Start("a memfd".into(), e))?);
         let (bound, served) = bind_all(devices)?;
-        let host = TimedHost::new(host, served, page.clone())?;
+        let host = TimedHost::new(host, served, page.clone(), server.stop.clone())?;
         let state = Arc::new(TimedState::new(host));
         for (device, (bound, function)) in bound.into_iter().enumerate() {
             let (shared, state) = (bound.unit.shared.clone(), state.clone());
@@ -497,7 +497,8 @@ impl Clients {
     }
 }
 
-fn hung_up(stream: &UnixStream) -> bool {
+/// Whether the other side has closed a connection.
+pub(crate) fn hung_up(stream: &UnixStream) -> bool {
     let mut state = [PollFd::new(stream, PollFlags::RDHUP)];
     let _ = poll(&mut state, Some(&NOW));
     let gone = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;

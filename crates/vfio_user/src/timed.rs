@@ -17,16 +17,19 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sim::{guard, Bar, HostConfig, Mmio, System, Time};
+use sim::{guard, Bar, HostConfig, Link, Mmio, System, Time};
 
 use crate::attached::{ArrivedInterrupt, AttachedDevices};
 use crate::doorbells::Doorbells;
 use crate::port::DevicePort;
 use crate::served::ServedDevice;
 use crate::shared::SharedState;
-use crate::time_page::TimePage;
+use crate::stop::StopSignal;
+use crate::time_page::{TimePage, NEVER};
 use crate::Error;
 
+/// The last time of the system. Times of an emulator that are beyond it come at it.
+const END: Time = Time(2 * NEVER);
 /// How long a device may take for the register writes after a reset.
 const SETUP_LIMIT: Time = Time::us(100);
 
@@ -49,6 +52,7 @@ pub(crate) struct TimedHost {
     page: Arc<TimePage>,
     /// The system's time at the emulator's time zero.
     origin: Time,
+    stop: Arc<StopSignal>,
 }
 
 impl TimedHost {
@@ -57,15 +61,18 @@ impl TimedHost {
         host: &HostConfig,
         served: Vec<(ServedDevice, Arc<SharedState>)>,
         page: Arc<TimePage>,
+        stop: Arc<StopSignal>,
     ) -> Result<TimedHost, Error> {
         let mut timed = TimedHost {
             attached: AttachedDevices::new(host, served, None)?,
             pending: VecDeque::new(),
             page,
             origin: Time::ZERO,
+            stop,
         };
         for device in 0..timed.attached.count() {
-            timed.reset(device);
+            let writes = timed.attached.reset(device);
+            timed.settle(device, writes);
         }
         Ok(timed)
     }
@@ -76,25 +83,33 @@ impl TimedHost {
         self.page.reset();
     }
 
-    /// Advances to `until` of the emulator. With `idle`, stops at the first interrupt.
-    pub(crate) fn advance(&mut self, until: Time, idle: bool) -> Advanced {
+    /// Advances to `until` of the emulator. With `idle`, stops at the first interrupt. Once
+    /// `cancel` is true, nobody needs the reply.
+    pub(crate) fn advance(
+        &mut self,
+        until: Time,
+        idle: bool,
+        cancel: &mut dyn FnMut() -> bool,
+    ) -> Advanced {
         let limit = match until {
             Time::MAX => Time::MAX,
-            until => self.origin + until,
+            until => self.absolute(until),
         };
         let mut interrupts = self.signal();
         let mut waits = !idle || interrupts == 0;
         while waits {
-            let woken = self.wait(limit);
+            let woken = self.wait(limit, cancel);
             interrupts += self.signal();
             waits = woken && !(idle && interrupts > 0);
         }
         let never = until == Time::MAX && interrupts == 0;
         let next = self.publish_next();
         Advanced {
-            reached: match never {
-                true => Time::MAX,
-                false => self.relative(self.attached.system.now()),
+            reached: match (never, self.attached.stopped && interrupts == 0) {
+                (true, _) => Time::MAX,
+                // The devices stand still, but time passes, so that a program's timeout comes.
+                (false, true) => until,
+                (false, false) => self.relative(self.attached.system.now()),
             },
             interrupts,
             next,
@@ -102,11 +117,12 @@ impl TimedHost {
     }
 
     /// Lets time pass until an interrupt arrives; false if none did until `limit`.
-    fn wait(&mut self, limit: Time) -> bool {
+    fn wait(&mut self, limit: Time, cancel: &mut dyn FnMut() -> bool) -> bool {
         if self.attached.stopped {
             return false;
         }
-        let woken = self.attached.system.wait(limit);
+        let mut cancel = || self.stop.is_set() || cancel();
+        let woken = self.attached.system.wait_unless(limit, &mut cancel);
         let woken = woken.unwrap_or_else(|error| {
             self.attached.stop(&error);
             false
@@ -139,10 +155,29 @@ impl TimedHost {
         next
     }
 
+    /// The system's time at a time of the emulator.
+    fn absolute(&self, time: Time) -> Time {
+        Time(self.origin.0.saturating_add(time.0)).min(END)
+    }
+
     fn relative(&self, time: Time) -> Time {
         match time {
             Time::MAX => Time::MAX,
             time => Time(time.0.saturating_sub(self.origin.0)),
+        }
+    }
+
+    /// Lets the devices come to the emulator's time.
+    fn catch_up(&mut self) {
+        guard::install_handler();
+        let now = self.absolute(self.page.now());
+        if !self.attached.stopped {
+            let stop = &self.stop;
+            let mut cancel = || stop.is_set();
+            if let Err(error) = self.attached.system.advance_unless(now, &mut cancel) {
+                self.attached.stop(&error);
+            }
+            self.pending.extend(self.attached.take_interrupts());
         }
     }
 
@@ -151,12 +186,12 @@ impl TimedHost {
         &mut self,
         perform: impl FnOnce(&mut System) -> Result<T, sim::Error>,
     ) -> Option<T> {
-        guard::install_handler();
-        let begin = self.origin + self.page.now();
+        self.catch_up();
+        // Later than the emulator's time if what a client does is no access, such as its end.
+        let begin = self.attached.system.now();
         let mut result = None;
         if !self.attached.stopped {
-            let done = self.attached.system.advance_until(begin);
-            match done.and_then(|()| perform(&mut self.attached.system)) {
+            match perform(&mut self.attached.system) {
                 Ok(value) => result = Some(value),
                 Err(error @ sim::Error::Fault { .. }) => self.attached.stop(&error),
                 // A read that fails or times out, as on a bus.
@@ -164,10 +199,19 @@ impl TimedHost {
             }
             self.pending.extend(self.attached.take_interrupts());
         }
-        let stall = self.attached.system.now().0.saturating_sub(begin.0);
-        self.page.add_stall(Time(stall));
+        let stall = self.attached.system.now().saturating_sub(begin);
+        self.page.add_stall(stall);
         self.publish_next();
         result
+    }
+
+    /// Lets a message of the client, which is no access of a window, cross the link. A device may
+    /// have run ahead, but not further. So it gets the message at the same time in any case.
+    fn cross_link(&mut self, device: usize) {
+        self.access(|system| {
+            let latency = system.link(device).map_or(Time::ZERO, Link::latency);
+            system.advance_by(Time::ns(system.host().mmio_ns) + latency)
+        });
     }
 
     /// Sends register writes to a device.
@@ -184,12 +228,14 @@ impl TimedHost {
 
     /// Resets a function, and restores the set-up that the client expects.
     fn reset(&mut self, device: usize) {
+        self.cross_link(device);
         let writes = self.attached.reset(device);
         self.settle(device, writes);
     }
 
     /// The client of a device is gone.
     fn disconnect(&mut self, device: usize) {
+        self.cross_link(device);
         let writes = self.attached.disconnect(device);
         self.settle(device, writes);
     }
@@ -200,9 +246,13 @@ impl TimedHost {
         self.send(device, writes);
         self.access(|system| {
             let limit = system.now() + SETUP_LIMIT;
-            while system.next_effect() != Time::MAX && system.now() < limit {
+            let Some(mark) = system.mark(device) else {
+                return Ok(());
+            };
+            while system.peek_completed(device, mark).is_none() && system.now() < limit {
                 system.advance_by(Time::us(1))?;
             }
+            system.completed(device, mark);
             Ok(())
         });
     }
@@ -256,6 +306,10 @@ impl DevicePort for TimedPort {
         self.state.lock().disconnect(self.device);
     }
 
+    fn catch_up(&mut self) {
+        self.state.lock().catch_up();
+    }
+
     fn write(&mut self, bar: Bar, offset: u64, data: &[u8]) {
         self.shared.stats.register_accesses.add(1);
         let device = self.device;
@@ -275,6 +329,9 @@ impl DevicePort for TimedPort {
 
     fn set_interrupts(&mut self, enable: bool, mask: bool, open: Vec<bool>) {
         let mut host = self.state.lock();
+        if !host.attached.has_msix(self.device, enable, mask) {
+            host.cross_link(self.device);
+        }
         let attached = &mut host.attached;
         let writes = attached.set_interrupts(self.device, enable, mask, open);
         host.send(self.device, writes);

@@ -174,6 +174,8 @@ fn simulated_time_of_two_devices_is_one() {
     let server = serve(&dir, 2);
     let mut first = emulator(&dir);
     let mut second = vfio_user_client::Client::new(&dir.socket(1)).unwrap();
+    // That of the set-up.
+    first.clock.take_stall();
     first.now = Time::us(50);
     let mut data = [0; 4];
     first.read(Bar::Nvme, 0, &mut data).unwrap();
