@@ -22,8 +22,10 @@ from nearside.types import LinkValues, WireMeasurement
 PAGE = 4096
 SQE, CQE, PRP = 64, 16, 8
 # Bytes on the wire around the payload (framing, sequence number, header with 64-bit address,
-# LCRC), and of a DLLP. PCI Express base specification 3.1, sections 2.2 and 3.4.
+# LCRC), and of a DLLP. Headers of requests below 4 GiB have a 32-bit address. PCI Express base
+# specification 3.1, sections 2.2 and 3.4.
 WRITE_TLP = READ_TLP = 24
+SHORTER_BELOW_4_GIB = 4
 COMPLETION_TLP = 20
 DOORBELL = 28
 DLLP = 8
@@ -50,14 +52,15 @@ class Direction:
         self.tlps += count
 
 
-def _traffic(pcie: LinkValues, kind: str, size: int) -> tuple[Direction, Direction]:
+def _traffic(pcie: LinkValues, kind: str, size: int, below_4_gib: bool) -> tuple[Direction, Direction]:
     """The traffic of one command: from the device to the host, and the other way."""
     up, down = Direction(), Direction()
+    shorter = SHORTER_BELOW_4_GIB if below_4_gib else 0
 
     def read_from_host(payload: int) -> None:
         for start in range(0, payload, pcie["max_read_request_bytes"]):
             part = min(pcie["max_read_request_bytes"], payload - start)
-            up.add(0, 1, READ_TLP)
+            up.add(0, 1, READ_TLP - shorter)
             down.add(part, pcie["max_completion_bytes"], COMPLETION_TLP)
 
     down.bytes += 2 * DOORBELL
@@ -67,10 +70,10 @@ def _traffic(pcie: LinkValues, kind: str, size: int) -> tuple[Direction, Directi
     if pages > 2:
         read_from_host(PRP * (pages - 1))
     if kind == "read":
-        up.add(size, pcie["max_payload_bytes"], WRITE_TLP)
+        up.add(size, pcie["max_payload_bytes"], WRITE_TLP - shorter)
     else:
         read_from_host(size)
-    up.add(CQE, CQE, WRITE_TLP)
+    up.add(CQE, CQE, WRITE_TLP - shorter)
     return up, down
 
 
@@ -85,11 +88,14 @@ def rate(pcie: LinkValues) -> float:
     return 8 * 2 ** (pcie["generation"] - 3) * pcie["lanes"] / 8 * (128 / 130) * (1 - 1 / 371)
 
 
-def bound(design: Design, kind: str, size: int) -> float:
-    """GB/s of data over the link in commands of `size` bytes: "read", "write", or "mix" for half of each."""
+def bound(design: Design, kind: str, size: int, below_4_gib: bool = False) -> float:
+    """GB/s of data over the link in commands of `size` bytes: "read", "write", or "mix" for half of each.
+
+    `below_4_gib`: the host's memory has 32-bit addresses, as in a small guest. Doorbells do not count as such.
+    """
     pcie = design.values["pcie"]
     kinds = ["read", "write"] if kind == "mix" else [kind]
-    ups, downs = zip(*(_traffic(pcie, one, size) for one in kinds), strict=True)
+    ups, downs = zip(*(_traffic(pcie, one, size, below_4_gib) for one in kinds), strict=True)
     answers = DLLP * (1 / pcie["ack_every_tlps"] + 1 / pcie["update_fc_every_tlps"])
     up = sum(d.bytes for d in ups) + answers * sum(d.tlps for d in downs)
     down = sum(d.bytes for d in downs) + answers * sum(d.tlps for d in ups)

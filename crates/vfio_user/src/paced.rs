@@ -112,7 +112,9 @@ impl Pacer {
                 }
                 continue;
             }
-            let wake = self.next_wake();
+            // What is due at the present time passes with the clock's next step.
+            let present = self.attached.system.now();
+            let wake = self.next_wake().max(Time(present.0.saturating_add(1)));
             if wake > self.meter.now() {
                 let until = (wake != Time::MAX).then(|| self.meter.wall_time(wake));
                 self.meter.clock().wait(until);

@@ -160,7 +160,7 @@ def limit_mb_s(run: Run, case: dict[str, Any]) -> float:
     """The device with a host that takes no time for anything but its driver."""
     design = guest.profile_design(run, case["profile"])
     if merged(case):
-        return 1e3 * wire.bound(design, "read", READ_AHEAD)
+        return 1e3 * wire.bound(design, "read", READ_AHEAD, below_4_gib=True)
     device = run.device(case["profile"])
     report = device.workload(
         read_percent=100 if case["kind"] == "read" else 0, pattern=case["pattern"], queues=case["threads"], depth=1,
