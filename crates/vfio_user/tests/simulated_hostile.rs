@@ -219,9 +219,9 @@ fn simulated_unmap_happens_at_its_time() {
     assert_eq!((data(true), data(false)), (0, 0));
 }
 
-/// Nothing is left behind by connections.
+/// Connections leave no descriptor and no thread.
 #[test]
-fn simulated_connections_leave_nothing_behind() {
+fn simulated_connections_leave_nothing() {
     let dir = Dir::new();
     let server = serve(&dir, 1);
     let path = dir.path().join("clock");
