@@ -152,8 +152,9 @@ class Guest:
         words += ["-serial", f"file:{self.serial(1)}"]
         source = f",input-path={_escaped(self.control)}" if self.control.exists() else ""
         words += ["-chardev", f"file,id=report,path={_escaped(self.serial(2))}{source}", "-serial", "chardev:report"]
-        # Without an event file its requests are handled by the CPU's thread, at once.
-        words += ["-device", "virtio-serial-pci,ioeventfd=off,max_ports=2"]
+        # Without an event file its requests are handled by the CPU's thread, at once. It takes no
+        # address from the devices: neither their slots nor those of their windows.
+        words += ["-device", "virtio-serial-pci,ioeventfd=off,max_ports=2,disable-modern=on,addr=0x1e"]
         words += [
             "-chardev",
             f"file,id=results,path={_escaped(self.results)}",
