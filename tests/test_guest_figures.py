@@ -132,6 +132,7 @@ def test_guest_figures_of_fio(guests, results, name):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_guest_figures_of_a_database(guests, results):
     loaded = small("nvmulator_fig9", profiles=["optane-dcpmm"], records=2000, reads=200)
     figures = {figure["name"].partition(".")[2]: figure for figure in loaded["figures"]}

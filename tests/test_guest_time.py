@@ -255,17 +255,19 @@ def wait_for_file(scratch: Path, pattern: str, process: subprocess.Popen[str]) -
         time.sleep(0.02)
 
 
+@pytest.mark.long
 def test_guest_runs_from_folders_with_separators_in_their_names(tmp_path, monkeypatch):
     # The name of a socket is shorter than this test's folder.
-    short = tempfile.TemporaryDirectory(prefix="n,")
-    parts, scratch = tmp_path / "kit of mine, too", Path(short.name)
+    short = tempfile.TemporaryDirectory(prefix="n")
+    parts, scratch, spaced = tmp_path / "kit of mine, too", Path(short.name) / "s,", Path(short.name) / "s s"
     parts.symlink_to(kit.folder())
+    scratch.mkdir()
+    spaced.mkdir()
     monkeypatch.setenv("NEARSIDE_GUEST", str(parts))
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
     with pytest.raises(NearsideError, match="the guest switched off"):
         run(["poweroff", "-f"])
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "scratch 2"))
-    (tmp_path / "scratch 2").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(spaced))
     with pytest.raises(NearsideError, match="no space and no colon: TMPDIR"):
         run(["true"])
     (tmp_path / "a:b").symlink_to(kit.folder())
@@ -309,6 +311,7 @@ def test_guest_that_panics_is_one_line():
     assert not qemu_pids()
 
 
+@pytest.mark.long
 def test_guest_of_two_cpus_ends_while_one_of_them_spins():
     with pytest.raises(NearsideError, match="the guest's kernel has panicked: Kernel panic - not syncing: sysrq"):
         run(["sh", "-c", "(while :; do :; done) & echo c > /proc/sysrq-trigger"], cpus=2)
