@@ -16,6 +16,7 @@ from nearside.cli.app import app
 from nearside.guest import kit
 from nearside.guest.image import Archive, write_disk
 from nearside.guest.job import Job
+from nearside.guest.machine import CpuModel
 from nearside.guest.report import job_phases, save_files
 from typer.testing import CliRunner
 
@@ -74,6 +75,13 @@ def test_results_that_can_not_be_saved_do_not_hide_the_others(tmp_path, capsys):
         "guest: folder", "guest: file/inner", "guest: ../outside", "guest: link/outside", "guest: none",
     ]  # fmt: skip
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.tar", "out"]
+
+
+@pytest.mark.parametrize("host", ["", "\0", "none/such.toml", "windows", "polled", "x" * 5000])
+def test_guest_cpu_of_another_host_is_one_line(host):
+    with pytest.raises((NearsideError, ValueError)) as found:
+        CpuModel.load(host)
+    assert len(str(found.value).splitlines()) == 1
 
 
 def test_words_of_a_command_may_be_long_or_no_text(tmp_path):

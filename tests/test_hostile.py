@@ -121,6 +121,7 @@ METHODS = {
         "kind": "load", "bytes": 64, "in_flight": 4, "count": 10, "start": 0, "span": 1 << 12, "pattern": "random",
         "seed": 1, "verify": False, "pause_ns": 100, "progress": None,
     },
+    "replay": {"commands": [(0, "read", 0, 8), (1000, "write", 8, 8)], "progress": None},
     "select_namespace": {"nsid": 1},
     "format": {"nsid": 1, "erase": "none"},
     "write_zeroes": {"length": 512, "offset": 0},
@@ -254,7 +255,7 @@ def test_hostile_tables_have_every_method_and_parameter():
         for name, arguments in table.items():
             assert parameters(getattr(kind, name)) == set(arguments), name
     known = {"ArrowTable", "Design", "Device", "DramChannel", "DelayBench", "Server", "NearsideError", "root"}
-    known |= {"compile", "profile"}
+    known |= {"compile", "profile", "guest_cpu"}
     known |= {"check_timeout", "diff", "model", "fuzz", "merge_tables", "sort_table", "explain_sort"}
     known |= {"crash_test", "crash_names", "pmdk_shim", "pmdk_cost", "pmdk_events", "pmdk_instructions"}
     known |= {"PmSystem", "PmPool", "PmThread"}
