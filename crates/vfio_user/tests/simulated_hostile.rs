@@ -171,52 +171,39 @@ fn simulated_times_beyond_the_end_end_no_server() {
     assert!(stops(server));
 }
 
-/// What happened before a reset has happened.
-#[test]
-fn simulated_reset_happens_at_its_time() {
-    let data = |advance: bool| {
-        let dir = Dir::new();
-        let server = serve(&dir, 1);
-        let mut clock = Clock::new(&dir.path().join("clock"));
-        let (mut client, ram, _event) = set_up(&dir, 0);
-        poke(&ram, 0, &[1; 4096]);
-        clock.set_now(Time::us(10));
-        start(&mut client, fake::WRITE, 4096);
-        let at = Time::us(50);
-        if advance {
-            clock.advance(at.0, false);
-        }
-        clock.set_now(at);
-        assert_eq!(client.ask(RESET, &[], &[]).errno, 0);
-        clock.advance(Time::ms(1).0, false);
-        server.stop();
-        peek(&ram, 0, 4096).iter().filter(|&&b| b == 1).count()
-    };
-    assert_eq!((data(true), data(false)), (0, 0));
+/// A device writes 4096 bytes from 10 us on, and `end` comes at 50 us: how many were not written.
+/// With `advance` the device has been advanced to 50 us before. What happened until then counts.
+fn bytes_unwritten_at(end: fn(&mut Client), advance: bool) -> usize {
+    let dir = Dir::new();
+    let server = serve(&dir, 1);
+    let mut clock = Clock::new(&dir.path().join("clock"));
+    let (mut client, ram, _event) = set_up(&dir, 0);
+    poke(&ram, 0, &[1; 4096]);
+    clock.set_now(Time::us(10));
+    start(&mut client, fake::WRITE, 4096);
+    let at = Time::us(50);
+    if advance {
+        clock.advance(at.0, false);
+    }
+    clock.set_now(at);
+    end(&mut client);
+    clock.advance(Time::ms(1).0, false);
+    server.stop();
+    peek(&ram, 0, 4096).iter().filter(|&&b| b == 1).count()
 }
 
-/// The same for unmapping.
+#[test]
+fn simulated_reset_happens_at_its_time() {
+    let reset = |client: &mut Client| assert_eq!(client.ask(RESET, &[], &[]).errno, 0);
+    let found = [true, false].map(|advance| bytes_unwritten_at(reset, advance));
+    assert_eq!(found, [0, 0]);
+}
+
 #[test]
 fn simulated_unmap_happens_at_its_time() {
-    let data = |advance: bool| {
-        let dir = Dir::new();
-        let server = serve(&dir, 1);
-        let mut clock = Clock::new(&dir.path().join("clock"));
-        let (mut client, ram, _event) = set_up(&dir, 0);
-        poke(&ram, 0, &[1; 4096]);
-        clock.set_now(Time::us(10));
-        start(&mut client, fake::WRITE, 4096);
-        let at = Time::us(50);
-        if advance {
-            clock.advance(at.0, false);
-        }
-        clock.set_now(at);
-        assert_eq!(client.unmap(RAM, RAM_BYTES), 0);
-        clock.advance(Time::ms(1).0, false);
-        server.stop();
-        peek(&ram, 0, 4096).iter().filter(|&&b| b == 1).count()
-    };
-    assert_eq!((data(true), data(false)), (0, 0));
+    let unmap = |client: &mut Client| assert_eq!(client.unmap(RAM, RAM_BYTES), 0);
+    let found = [true, false].map(|advance| bytes_unwritten_at(unmap, advance));
+    assert_eq!(found, [0, 0]);
 }
 
 /// Connections leave no descriptor and no thread.

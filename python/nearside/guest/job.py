@@ -236,6 +236,15 @@ def _attach_images(kit: Path, job: Job, folder: Path) -> list[Design]:
     return designs
 
 
+def _make_guest(setup: Setup, kit: Path, folder: Path, devices: int) -> Guest:
+    """The guest of a set-up, with the sockets of its devices in a folder."""
+    return Guest(
+        kit, folder, [folder / f"device{number}" for number in range(devices)],
+        folder / "clock" if setup.cpu else None, setup.memory_mib, setup.cpu, setup.dilation, setup.cpus, setup.qemu,
+        kernel_line=setup.kernel_line,
+    )  # fmt: skip
+
+
 def _serve(
     served: Sequence[tuple[Design, Path]], traces: Sequence[Path | None], setup: Setup, clock: Path | None, quiet: bool
 ) -> Server:
@@ -264,19 +273,16 @@ def run_job(
     began = time.monotonic()
     with _scratch() as folder:
         designs = [*setup.designs, *_attach_images(kit, job, folder)]
-        clock = folder / "clock" if setup.cpu else None
-        sockets = [folder / f"device{number}" for number in range(len(designs))]
-        dilation, cpus, qemu, line = setup.dilation, setup.cpus, setup.qemu, setup.kernel_line
-        guest = Guest(kit, folder, sockets, clock, setup.memory_mib, setup.cpu, dilation, cpus, qemu, kernel_line=line)
+        guest = _make_guest(setup, kit, folder, len(designs))
         os.mkfifo(guest.control)
         errors = folder / "errors"
         follower = Follower(guest.serial(1), output)
-        served = list(zip(designs, sockets, strict=True))
+        served = list(zip(designs, guest.sockets, strict=True))
         traces = [trace, *[None] * (len(designs) - 1)]
         with (
             # Nothing of it is left, however this process ends.
             tempfile.TemporaryFile() as initrd,
-            _serve(served, traces, setup, clock, quiet) as server,
+            _serve(served, traces, setup, guest.clock, quiet) as server,
             open(guest.control, "r+b", buffering=0) as control,
             _interrupts() as interrupts,
         ):
@@ -370,14 +376,12 @@ def run_shell(setup: Setup, folders: Sequence[Path] = (), images: Sequence[Path]
         designs = [*setup.designs, *_attach_images(kit, job, folder)]
         archive = job.archive(len(designs))
         archive.add_file("job/.run/shell", b"")
-        clock = folder / "clock" if setup.cpu else None
-        sockets = [folder / f"device{number}" for number in range(len(designs))]
-        guest = Guest(kit, folder, sockets, clock, setup.memory_mib, setup.cpu, setup.dilation, setup.cpus)
+        guest = _make_guest(setup, kit, folder, len(designs))
         errors = folder / "errors"
-        served = list(zip(designs, sockets, strict=True))
+        served = list(zip(designs, guest.sockets, strict=True))
         with (
             tempfile.TemporaryFile() as initrd,
-            _serve(served, [], setup, clock, quiet=False) as server,
+            _serve(served, [], setup, guest.clock, quiet=False) as server,
         ):
             write_initrd(kit, archive, initrd)
             command = guest.command(f"/proc/self/fd/{initrd.fileno()}", interactive=True)
