@@ -31,7 +31,7 @@ use rustix::event::{poll, PollFd, PollFlags};
 use rustix::net::{sendmsg, SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use sim::Time;
 
-use crate::server::hung_up;
+use crate::peer::hung_up;
 use crate::stop::StopSignal;
 use crate::time_page::{TimePage, NEVER};
 use crate::timed::TimedState;

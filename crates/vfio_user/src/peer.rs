@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//! The process at the other end of a socket, and whether it shares its memory.
+//! The process at the other end of a socket: whether it is still there, and whether it shares its
+//! memory.
 //!
 //! A client that maps its file privately (QEMU's `share=off`) has separate copies of the pages that
 //! it has written. The device does not see its commands, and the client does not see the device's
@@ -8,6 +9,22 @@
 
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+
+/// Timeout of a poll that does not wait.
+const NOW: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 0,
+};
+
+/// Whether the other side has closed a connection.
+pub(crate) fn hung_up(stream: &UnixStream) -> bool {
+    let mut state = [PollFd::new(stream, PollFlags::RDHUP)];
+    let _ = poll(&mut state, Some(&NOW));
+    let gone = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
+    state[0].revents().intersects(gone)
+}
 
 /// A process on this machine, if it is known.
 pub(crate) struct Peer(Option<i32>);

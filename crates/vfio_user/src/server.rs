@@ -24,7 +24,7 @@ use crate::connection::Connection;
 use crate::inbox::{Inbox, PacedQueue};
 use crate::meter::{PaceMeter, PacingReport};
 use crate::paced::Pacer;
-use crate::peer::Peer;
+use crate::peer::{hung_up, Peer};
 use crate::port::{DevicePort, QueuePort, WorkerQueue};
 use crate::served::ServedDevice;
 use crate::shared::SharedState;
@@ -47,11 +47,6 @@ const REJECT_TIMEOUT: Duration = Duration::from_millis(200);
 const MAX_REJECTED: usize = 64;
 /// How long a client may occupy the device without agreeing on a version.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
-/// Timeout of a poll that does not wait.
-const NOW: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 0,
-};
 
 /// A device that is being served.
 struct RunningDevice {
@@ -495,14 +490,6 @@ impl Clients {
         }
         self.changed.notify_all();
     }
-}
-
-/// Whether the other side has closed a connection.
-pub(crate) fn hung_up(stream: &UnixStream) -> bool {
-    let mut state = [PollFd::new(stream, PollFlags::RDHUP)];
-    let _ = poll(&mut state, Some(&NOW));
-    let gone = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
-    state[0].revents().intersects(gone)
 }
 
 /// The thread that accepts clients.
