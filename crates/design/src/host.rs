@@ -72,6 +72,8 @@ pub struct Driver {
     pub submit_ns: Sourced<f64>,
     /// CPU time to reap one completion.
     pub complete_ns: Sourced<f64>,
+    /// CPU time of one doorbell: the driver's code for it and the store.
+    pub doorbell_ns: Sourced<f64>,
     /// From an interrupt message to the first check of the queue; 0 polls.
     pub interrupt_ns: Sourced<f64>,
 }
@@ -82,8 +84,11 @@ pub struct Driver {
 pub struct CpuCore {
     /// CPU time to issue a load, or a store to the cache or a write-combining buffer.
     pub issue_ns: Sourced<f64>,
-    /// CPU time of one posted uncached store, a doorbell for example.
+    /// Interval between two uncached stores that leave the store buffer. The CPU continues
+    /// meanwhile.
     pub mmio_store_ns: Sourced<f64>,
+    /// Uncached stores that the store buffer holds: 1 to 1024.
+    pub store_buffer: Sourced<u32>,
     /// The CPU's part of the round trip of a load from a device, in addition to `host.mmio_ns` each
     /// way.
     pub load_ns: Sourced<f64>,
@@ -220,10 +225,12 @@ impl HostProfile {
         let Driver {
             submit_ns,
             complete_ns,
+            doorbell_ns,
             interrupt_ns,
         } = &self.driver;
         time("driver.submit_ns", submit_ns)?;
         time("driver.complete_ns", complete_ns)?;
+        time("driver.doorbell_ns", doorbell_ns)?;
         time("driver.interrupt_ns", interrupt_ns)?;
         self.core.validate()?;
         self.cache.validate()?;
@@ -284,6 +291,7 @@ impl CpuCore {
         ];
         times.iter().try_for_each(|(key, value)| time(key, value))?;
         for (key, count) in [
+            ("core.store_buffer", &self.store_buffer),
             ("core.fill_buffers", &self.fill_buffers),
             ("core.wc_buffers", &self.wc_buffers),
         ] {

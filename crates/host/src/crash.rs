@@ -102,7 +102,13 @@ impl Machine {
     /// Cuts the host's power.
     fn begin_crash(&mut self) -> Result<CrashReport> {
         if let Some(at) = self.cut {
-            self.system.advance_until(at)?;
+            loop {
+                let next = self.post_due_stores()?.min(at);
+                self.system.advance_until(next)?;
+                if next == at {
+                    break;
+                }
+            }
         }
         let at = self.system.now();
         self.cut = Some(at);
@@ -167,6 +173,7 @@ impl Machine {
             flight.steps.clear();
             flight.fill = None;
         }
+        self.cores.iter_mut().for_each(|core| core.stores.clear());
         for core in &mut self.cores {
             for buffer in core.sending.take().into_iter().chain(core.wc.clear()) {
                 crash.gathered.push(LostStores {

@@ -7,10 +7,14 @@ use sim::{Bar, Time};
 use crate::events::HostEvent;
 use crate::machine::{Machine, Victim};
 use crate::mapping::CacheLine;
+use crate::store_buffer;
 use crate::{Error, Result, Turn, WakeCondition};
 
 /// Posts the evicted lines, in the order of their eviction.
 pub(crate) fn post_victims<T: Turn>(turn: &mut T) -> Result<()> {
+    if !turn.machine().victims.is_empty() {
+        store_buffer::drain_all(turn)?;
+    }
     while let Some(victim) = turn.machine().victims.front() {
         let device = victim.line.device;
         if !turn.machine().system.has_room(device) {
@@ -81,6 +85,9 @@ impl Machine {
             }
         }
         while let Some(victim) = self.victims.front() {
+            if !self.store_buffers_are_empty() {
+                break;
+            }
             let (line, data) = (victim.line, victim.data);
             let room = self.system.has_room(line.device);
             // A line requested by another CPU is posted by that CPU.

@@ -140,6 +140,7 @@ mod mapping;
 mod parameters;
 pub mod register;
 mod shared;
+mod store_buffer;
 mod watch;
 mod wc;
 

@@ -11,6 +11,7 @@ use crate::events::Observer;
 use crate::load::LoadInFlight;
 use crate::mapping::{CacheLine, LINE};
 use crate::parameters::HostParameters;
+use crate::store_buffer::StoreBuffer;
 use crate::wc::{WcBuffer, WcBuffers};
 use crate::{Error, Result};
 
@@ -56,6 +57,8 @@ pub(crate) struct CoreState {
     /// The end of its work so far.
     pub busy: Time,
     pub wc: WcBuffers,
+    /// Uncached stores.
+    pub stores: StoreBuffer,
     /// The write-combining buffer that is being sent.
     pub sending: Option<WcBuffer>,
     /// When the root complex has accepted everything that this CPU has sent.
@@ -214,6 +217,7 @@ impl Machine {
             self.cores.resize_with(cpu + 1, || CoreState {
                 busy: Time::ZERO,
                 wc: WcBuffers::new(buffers),
+                stores: StoreBuffer::default(),
                 sending: None,
                 accepted: Time::ZERO,
                 unfenced: Vec::new(),
@@ -303,17 +307,29 @@ impl Turn for Machine {
     fn wait_for(&mut self, wake: WakeCondition) -> Result<()> {
         if let WakeCondition::Attention(limit) = wake {
             let limit = self.cut.map_or(limit, |cut| cut.min(limit));
-            self.system.wait(limit)?;
-            return self.check_power();
+            loop {
+                let end = self.post_due_stores()?.min(limit);
+                if self.has_blocked_store() {
+                    // Its device is busy, so an event follows.
+                    self.system.wait_event(end, true)?;
+                    if !self.system.memory().attention() && self.system.now() < limit {
+                        continue;
+                    }
+                }
+                if self.system.wait(end)? || end == limit {
+                    return self.check_power();
+                }
+            }
         }
         loop {
             self.check_power()?;
+            let stores = self.post_due_stores()?;
             let now = self.system.now();
             let due = self.due_time(&wake);
             if due.is_some_and(|due| due <= now) {
                 return Ok(());
             }
-            let limit = due.unwrap_or(Time::MAX);
+            let limit = due.unwrap_or(Time::MAX).min(stores);
             let limit = self.cut.map_or(limit, |cut| cut.min(limit));
             if matches!(wake, WakeCondition::At(_)) && limit < Time::MAX {
                 self.system.advance_until(limit)?;

@@ -29,8 +29,10 @@ pub struct CacheParameters {
 pub struct HostParameters {
     /// CPU time to issue a load, or a store to the cache or a write-combining buffer.
     pub issue: Time,
-    /// CPU time of one posted uncached store.
+    /// Interval between two uncached stores of a CPU that leave its store buffer.
     pub mmio_store: Time,
+    /// Uncached stores that the store buffer of a CPU holds. While it is full, the CPU waits.
+    pub store_buffer: usize,
     /// The CPU's part of the round trip of a load from a device.
     pub load: Time,
     /// From the flush of a write-combining buffer until the host's fabric has accepted it.
@@ -62,6 +64,7 @@ impl Default for HostParameters {
         HostParameters {
             issue: Time::ZERO,
             mmio_store: Time::ZERO,
+            store_buffer: 56,
             load: Time::ZERO,
             wc_flush: Time::ZERO,
             ntstore: Time::ZERO,

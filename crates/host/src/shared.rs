@@ -268,6 +268,7 @@ impl SchedulerState {
         }
         loop {
             self.machine.check_power()?;
+            let stores = self.machine.post_due_stores()?;
             if self.machine.system.memory().attention() {
                 self.machine.system.memory_mut().clear_attention();
                 self.participants
@@ -300,7 +301,7 @@ impl SchedulerState {
                 }
                 return Ok(Some(number));
             }
-            let limit = next.map_or(Time::MAX, |n| n.0);
+            let limit = next.map_or(Time::MAX, |n| n.0).min(stores);
             let limit = self.machine.cut.map_or(limit, |cut| cut.min(limit));
             let happened = self.machine.system.wait_event(limit, true)?;
             if !happened && limit == Time::MAX {

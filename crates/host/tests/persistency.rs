@@ -208,7 +208,7 @@ fn persistency_repeats_with_the_seed() {
     };
     for seed in 0..6 {
         let first = run(seed);
-        assert!(first.3.evictions > 50 && first.3.hits > 50, "{:?}", first.3);
+        assert!(first.3.evictions > 50 && first.3.hits > 40, "{:?}", first.3);
         assert!(first == run(seed), "seed {seed}");
     }
 }

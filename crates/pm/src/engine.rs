@@ -48,8 +48,9 @@ enum LineState {
 struct IssuedCommand {
     number: u64,
     command: Command,
-    /// When its store had left its CPU.
-    sent: Time,
+    /// Its CPU, and the number of its store there. The store leaves the CPU's store buffer later.
+    cpu: usize,
+    store: u64,
     /// Its submitter waits for its end and reads it in this line: the line is not freed by others.
     awaited: bool,
 }
@@ -296,24 +297,30 @@ impl EngineHandle {
             self.line_offset(submitted.line),
             &bytes,
         )?;
+        let executed = |machine: &mut host::Machine| machine.stores_executed(cpu.number());
+        let store = cpu.shared().with_machine(executed);
         self.state().lines[submitted.line] = LineState::Busy(IssuedCommand {
             number: submitted.number,
             command: *command,
-            sent: cpu.now(),
+            cpu: cpu.number(),
+            store,
             awaited,
         });
         Ok(submitted)
     }
 
-    /// The commands that were sent before a time and may not have ended, and lines in an unknown
-    /// state. Another CPU's store may leave later than a load of this one; its line then still
-    /// reports the command before it.
-    fn pending_commands(&self, before: Time) -> Vec<SubmittedCommand> {
+    /// The commands whose stores have left their CPUs and that may not have ended, and lines in an
+    /// unknown state. Another CPU's store may leave later than a load of this one; its line then
+    /// still reports the command before it.
+    fn pending_commands(
+        &self,
+        has_left: impl Fn(&IssuedCommand) -> bool,
+    ) -> Vec<SubmittedCommand> {
         let state = self.state();
         let lines = state.lines.iter().enumerate();
         let open = lines.filter_map(|(line, what)| match what {
             LineState::Unknown => Some(SubmittedCommand { line, number: 0 }),
-            LineState::Busy(written) if written.sent < before && !written.awaited => {
+            LineState::Busy(written) if has_left(written) && !written.awaited => {
                 Some(SubmittedCommand {
                     line,
                     number: written.number,
@@ -324,9 +331,20 @@ impl EngineHandle {
         open.collect()
     }
 
+    /// Makes the next fence of a CPU load from the page.
+    pub(crate) fn note_store(&self, cpu: &Cpu) -> Result<()> {
+        Ok(cpu.note_store(&self.mapping(MemoryType::Uncached), self.line_offset(0))?)
+    }
+
     /// Starts a status load of all of these.
     fn issue_status_load(&self, cpu: &Cpu) -> Result<StatusLoad> {
-        let commands = self.pending_commands(cpu.now());
+        // The load waits for the stores of its own CPU.
+        let own = |written: &IssuedCommand| written.cpu == cpu.number();
+        let has_left = |written: &IssuedCommand| {
+            let left = |machine: &mut host::Machine| machine.stores_left(written.cpu);
+            own(written) || cpu.shared().with_machine(left) >= written.store
+        };
+        let commands = self.pending_commands(has_left);
         let map = self.mapping(MemoryType::WriteCombining);
         let load = cpu.issue_load(&map, self.line_offset(0), LINE as usize)?;
         Ok(StatusLoad { commands, load })
@@ -554,25 +572,26 @@ mod tests {
     #[test]
     fn status_load_skips_later_and_awaited_commands() {
         let engine = EngineHandle::new(0, 0);
-        let written = |number: u64, sent: Time, awaited: bool| {
+        let written = |number: u64, store: u64, awaited: bool| {
             LineState::Busy(IssuedCommand {
                 number,
                 command: Command::new(Operation::Sync, 0, 0, 0),
-                sent,
+                cpu: 0,
+                store,
                 awaited,
             })
         };
         {
             let mut state = engine.state();
             state.lines.fill(LineState::Free);
-            state.lines[1] = written(1, Time::ns(10), false);
-            state.lines[2] = written(2, Time::ns(10), true);
-            state.lines[3] = written(3, Time::ns(20), false);
+            state.lines[1] = written(1, 10, false);
+            state.lines[2] = written(2, 10, true);
+            state.lines[3] = written(3, 20, false);
             state.lines[4] = LineState::Reserved;
             state.lines[5] = LineState::Unknown;
         }
         let found: Vec<_> = engine
-            .pending_commands(Time::ns(20))
+            .pending_commands(|written| written.store < 20)
             .iter()
             .map(|s| s.line)
             .collect();

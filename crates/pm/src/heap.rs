@@ -354,15 +354,31 @@ impl Heap {
         Error::Full(format!("the pool has no room for {bytes} bytes"))
     }
 
-    fn allocate_small(&mut self, class: usize, thread: u8) -> Result<HeapChange> {
-        let mut made = None;
+    /// The chunk of small objects that a thread allocates the next one from.
+    fn next_chunk(&self, class: usize, thread: u8) -> Option<usize> {
         let own = |chunk: &Chunk| match chunk {
             Chunk::Small(small) => small.owner.is_none_or(|owner| owner == thread),
             _ => false,
         };
-        let open = &self.open[class];
-        let found = open.iter().rev().find(|n| own(&self.chunks[**n])).copied();
-        let chunk = match found {
+        let open = self.open[class].iter().rev();
+        open.copied().find(|n| own(&self.chunks[*n]))
+    }
+
+    /// The place that the next allocation of a thread gets after `skipped` others of this size;
+    /// nothing if that is not known, or the object is not small.
+    pub fn next_place(&self, bytes: u64, thread: u8, skipped: usize) -> Option<u64> {
+        let class = class_of(bytes)?;
+        let chunk = self.next_chunk(class, thread)?;
+        let Chunk::Small(small) = &self.chunks[chunk] else {
+            return None;
+        };
+        let slot = small.free.iter().rev().nth(skipped)?;
+        Some(self.chunk_offset(chunk) + u64::from(*slot) * CLASSES[class])
+    }
+
+    fn allocate_small(&mut self, class: usize, thread: u8) -> Result<HeapChange> {
+        let mut made = None;
+        let chunk = match self.next_chunk(class, thread) {
             Some(chunk) => chunk,
             None => {
                 let free = (0..self.chunks.len()).find(|n| matches!(self.chunks[*n], Chunk::Free));

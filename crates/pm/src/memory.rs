@@ -13,6 +13,9 @@ use crate::devices::{bits, Devices, StripeSegment};
 use crate::lock::SPIN_INTERVAL;
 use crate::{EngineHandle, Error, Options, Result};
 
+/// Lines that are prefetched while a commit waits: at most the number of fill buffers of a CPU.
+pub(crate) const PREFETCH_LINES: usize = 10;
+
 /// Simulated time of operations for crash consistency, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OperationTimes {
@@ -107,6 +110,8 @@ pub(crate) struct Memory {
     /// Offset of each device's share in its window.
     place: u64,
     bytes: u64,
+    /// Lines that are fetched while the next fence waits.
+    next_lines: Vec<u64>,
 }
 
 impl Memory {
@@ -118,6 +123,7 @@ impl Memory {
             devices: devices.clone(),
             place,
             bytes,
+            next_lines: Vec::new(),
         }
     }
 
@@ -301,6 +307,8 @@ impl Memory {
     /// Waits until all flushed and streamed bytes are persistent.
     pub fn fence(&mut self) -> Result<()> {
         self.counts.fences += 1;
+        let lines = std::mem::take(&mut self.next_lines);
+        lines.into_iter().try_for_each(|line| self.prefetch(line))?;
         let what = self.options.fence;
         self.wait_fence(what)
     }
@@ -319,6 +327,12 @@ impl Memory {
         self.wait_fence(Fence::Posted)
     }
 
+    /// Has lines fetched into the cache while the next fence waits for persistence: the next
+    /// transaction is going to store to them.
+    pub fn fetch_with_fence(&mut self, lines: Vec<u64>) {
+        self.next_lines = lines;
+    }
+
     fn wait_fence(&mut self, what: Fence) -> Result<()> {
         self.timed(ConsistencyOperation::Fence, |m| Ok(m.cpu.fence(what)?))
     }
@@ -326,12 +340,13 @@ impl Memory {
     /// A fence after commands to devices, a bit for each: the commands are persistent, and all that
     /// was ordered before them.
     pub fn fence_commands(&mut self, devices: u64) -> Result<()> {
-        for index in bits(devices) {
-            let map = Mapping::pm(self.devices.number(index), MemoryType::Uncached);
-            self.cpu.note_store(&map, self.place)?;
+        let engines: Vec<_> = self.options.engines().cloned().collect();
+        // The fence loads from the command page: its answer, too, follows all earlier stores, and
+        // needs no access of the media.
+        for engine in bits(devices).filter_map(|index| engines.get(index)) {
+            engine.note_store(&self.cpu)?;
         }
         self.fence()?;
-        let engines: Vec<_> = self.options.engines().cloned().collect();
         let prefetch = |engine: &Arc<EngineHandle>, m: &Memory| engine.prefetch_status(&m.cpu);
         let prefetch_all = |m: &mut Memory| {
             let own = bits(devices).filter_map(|index| engines.get(index));

@@ -11,7 +11,7 @@ use sim::Time;
 use crate::heap::{self, HeapChange};
 use crate::lock::LockGuard;
 use crate::mechanism::Mechanism;
-use crate::memory::Memory;
+use crate::memory::{self, Memory};
 use crate::pool::PoolInner;
 use crate::{Counts, Error, Lock, Ptr, Result, Value};
 
@@ -391,10 +391,37 @@ impl Transaction<'_> {
         for (at, data) in self.work.chunks.iter().chain(changes) {
             mechanism.write(memory, *at, data)?;
         }
+        let next = self.lines_of_next_objects();
+        let (mechanism, memory) = self.thread.mechanism_and_memory()?;
+        memory.fetch_with_fence(next);
         mechanism.commit(memory)?;
         memory.counts.transactions += 1;
         self.apply_heap_changes(true);
         Ok(())
+    }
+
+    /// The lines that the objects of a transaction like this one will get. Their stores would wait
+    /// for the lines, and an order fence would wait for these stores. With shadow paging, stores go
+    /// to host memory.
+    fn lines_of_next_objects(&self) -> Vec<u64> {
+        if self.thread.pool.pages.is_some() {
+            return Vec::new();
+        }
+        let heap = self.thread.pool.heap();
+        let mut sizes: Vec<u64> = Vec::new();
+        let mut lines = Vec::new();
+        for change in &self.work.allocated {
+            let before = sizes.iter().filter(|size| **size == change.bytes).count();
+            sizes.push(change.bytes);
+            let place = heap.next_place(change.bytes, self.thread.number, before);
+            let all = place.map(|at| memory::lines(at..at + change.bytes));
+            lines.extend(all.into_iter().flatten());
+            if lines.len() >= memory::PREFETCH_LINES {
+                break;
+            }
+        }
+        lines.truncate(memory::PREFETCH_LINES);
+        lines
     }
 
     fn abort(&mut self) -> Result<()> {

@@ -20,6 +20,7 @@ pub fn host_parameters(profile: &HostProfile) -> HostParameters {
     HostParameters {
         issue: time(&core.issue_ns),
         mmio_store: time(&core.mmio_store_ns),
+        store_buffer: core.store_buffer.value as usize,
         load: time(&core.load_ns),
         wc_flush: time(&core.wc_flush_ns),
         ntstore: time(&core.ntstore_ns),
@@ -50,7 +51,7 @@ pub fn driver_costs(cpu: &design::Cpu) -> HostCosts {
         |profile| HostCosts {
             submit_ps: ps(profile.driver.submit_ns.value),
             complete_ps: ps(profile.driver.complete_ns.value),
-            mmio_write_ps: ps(profile.core.mmio_store_ns.value),
+            mmio_write_ps: ps(profile.driver.doorbell_ns.value),
             interrupt_ps: ps(profile.driver.interrupt_ns.value),
         },
     );

@@ -16,13 +16,10 @@ use spec::nearpm::LINE;
 
 use super::{covering_lines, Mechanism, Pages};
 use crate::log::Log;
-use crate::memory::{lines, ConsistencyOperation, Memory};
+use crate::memory::{lines, ConsistencyOperation, Memory, PREFETCH_LINES};
 use crate::ranges::Ranges;
 use crate::units::PAGE;
 use crate::{Error, Result};
-
-/// Lines that are prefetched after a commit: at most the number of fill buffers of a CPU.
-const PREFETCH_LINES: usize = 10;
 
 pub(crate) struct Shadow {
     log: Log,
