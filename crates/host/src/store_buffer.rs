@@ -122,9 +122,8 @@ impl Machine {
 
     /// Uncached stores that a CPU has executed since the start; some may not have left.
     pub fn stores_executed(&self, cpu: usize) -> u64 {
-        let of = |core: &crate::machine::CoreState| {
-            core.stores.left + core.stores.held.len() as u64
-        };
+        let of =
+            |core: &crate::machine::CoreState| core.stores.left + core.stores.held.len() as u64;
         self.cores.get(cpu).map_or(0, of)
     }
 }
