@@ -935,6 +935,8 @@ class TransactionMeans(TypedDict):
     """Time of a transaction with the program's computation, in simulated ns."""
     consistency_ns: float
     """The part of it in code for crash consistency, in ns."""
+    creation_ns: float
+    """The part of that until the copies of old content have been requested, in ns."""
     fences_ns: float
     """The part of that in fences, in ns."""
     commands: float
@@ -1824,7 +1826,9 @@ class CpuValues(TypedDict):
     complete_ns: NotRequired[int]
     """CPU time to process a completion, in ns."""
     mmio_write_ns: NotRequired[int]
-    """CPU time of a posted MMIO write, in ns."""
+    """CPU time of a doorbell of a driver, in ns."""
+    mmio_store_ns: NotRequired[int]
+    """Interval between two uncached stores that leave a CPU's store buffer, in ns."""
     interrupt_ns: NotRequired[int]
     """CPU time from an interrupt to the check of the queue, in ns; 0 is polling."""
 

@@ -289,7 +289,7 @@ mod sampled {
         };
         let report = campaigns.run(&control);
         println!("{report:?}");
-        assert!(report.violated > 2, "{report:?}");
+        assert!(report.violated > 0, "{report:?}");
     }
 }
 

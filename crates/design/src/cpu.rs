@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{check, Error};
+use crate::host::Sourced;
 use crate::HostProfile;
 
 /// A host profile, and the values that override it.
@@ -21,9 +22,12 @@ pub struct Cpu {
     /// CPU time to reap one completion, in ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub complete_ns: Option<u64>,
-    /// CPU time of one posted MMIO write, in ns.
+    /// CPU time of one doorbell of a driver, in ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mmio_write_ns: Option<u64>,
+    /// Interval between two uncached stores that leave a CPU's store buffer, in ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mmio_store_ns: Option<u64>,
     /// CPU time from an interrupt message to the first check of the queue, in ns; 0 polls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interrupt_ns: Option<u64>,
@@ -36,6 +40,7 @@ impl Default for Cpu {
             submit_ns: None,
             complete_ns: None,
             mmio_write_ns: None,
+            mmio_store_ns: None,
             interrupt_ns: None,
         }
     }
@@ -48,6 +53,7 @@ impl Cpu {
             ("cpu.submit_ns", self.submit_ns),
             ("cpu.complete_ns", self.complete_ns),
             ("cpu.mmio_write_ns", self.mmio_write_ns),
+            ("cpu.mmio_store_ns", self.mmio_store_ns),
             ("cpu.interrupt_ns", self.interrupt_ns),
         ] {
             let value = value.unwrap_or(0);
@@ -56,15 +62,22 @@ impl Cpu {
         Ok(())
     }
 
-    /// The host profile.
+    /// The host profile, with the values that override it for loads and stores.
     pub fn host(&self) -> Result<HostProfile, Error> {
         let name = self.profile.as_str();
-        match HostProfile::find(name) {
+        let mut profile = match HostProfile::find(name) {
             Err(_) if !name.contains('/') && !name.ends_with(".toml") => {
                 Err(HostProfile::unknown("cpu.profile", name))
             }
             found => found,
+        }?;
+        if let Some(ns) = self.mmio_store_ns {
+            profile.core.mmio_store_ns = Sourced {
+                value: ns as f64,
+                source: "the design's cpu.mmio_store_ns".into(),
+            };
         }
+        Ok(profile)
     }
 }
 

@@ -771,6 +771,7 @@ mod tests {
             ("cpu", "submit_ns", &[0, 1_000_000], &[1_000_001]),
             ("cpu", "complete_ns", &[0, 1_000_000], &[1_000_001]),
             ("cpu", "mmio_write_ns", &[0, 1_000_000], &[1_000_001]),
+            ("cpu", "mmio_store_ns", &[0, 1_000_000], &[1_000_001]),
             ("cpu", "interrupt_ns", &[0, 1_000_000], &[1_000_001]),
         ];
         let large = minimal().with_values("[media]\nbytes = \"1 GiB\"\n");

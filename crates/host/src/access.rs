@@ -3,11 +3,12 @@
 //! Loads and stores of 1 to 64 bytes.
 
 use crate::events::HostEvent;
+use crate::eviction::post_victims;
 use crate::flush::{send_buffer, send_buffers};
 use crate::in_flight::{begin_instruction, process_arrivals, start_load, wait_load};
 use crate::load::DeferredAccess;
 use crate::mapping::{AccessPart, CacheLine, Mapping};
-use crate::store_buffer;
+use crate::uncached;
 use crate::wc::{mask, WcLookup};
 use crate::{Error, MemoryType, Result, Turn, WakeCondition};
 
@@ -57,7 +58,7 @@ fn issue_part<T: Turn>(
     match kind {
         MemoryType::Uncached => {
             // The load is ordered after all stores, and serialises the buffers.
-            store_buffer::drain(turn, cpu)?;
+            uncached::drain(turn, cpu)?;
             send_buffers(turn, cpu, None)?;
             while start_load(turn, cpu, part, false, vec![whole(0)])?.is_none() {}
             turn.machine().charge_issue(cpu);
@@ -68,7 +69,7 @@ fn issue_part<T: Turn>(
             return Ok(ticket);
         }
         MemoryType::WriteCombining => {
-            store_buffer::drain(turn, cpu)?;
+            uncached::drain(turn, cpu)?;
             send_buffers(turn, cpu, Some(&part.line))?;
             while start_load(turn, cpu, part, false, vec![whole(0)])?.is_none() {}
         }
@@ -235,7 +236,9 @@ fn store_uncached<T: Turn>(turn: &mut T, cpu: usize, part: &AccessPart, data: &[
     begin_instruction(turn, cpu)?;
     send_buffers(turn, cpu, None)?;
     let line = &part.line;
-    store_buffer::store(turn, cpu, (line.device, line.bar), part.offset(), data)?;
+    // Lines that were evicted before the store precede it.
+    post_victims(turn)?;
+    uncached::store(turn, cpu, (line.device, line.bar), part.offset(), data)?;
     let machine = turn.machine();
     if line.bar == sim::Bar::Pm {
         machine.note_unfenced(cpu, line, part.offset());

@@ -7,13 +7,13 @@ use sim::{Bar, Time};
 use crate::events::HostEvent;
 use crate::machine::{Machine, Victim};
 use crate::mapping::CacheLine;
-use crate::store_buffer;
+use crate::uncached;
 use crate::{Error, Result, Turn, WakeCondition};
 
 /// Posts the evicted lines, in the order of their eviction.
 pub(crate) fn post_victims<T: Turn>(turn: &mut T) -> Result<()> {
     if !turn.machine().victims.is_empty() {
-        store_buffer::drain_all(turn)?;
+        uncached::drain_all(turn)?;
     }
     while let Some(victim) = turn.machine().victims.front() {
         let device = victim.line.device;

@@ -11,7 +11,7 @@ use crate::in_flight::{begin_instruction, process_arrivals, start_load, wait_loa
 use crate::load::{DeferredAccess, LoadInFlight};
 use crate::machine::Victim;
 use crate::mapping::{AccessPart, CacheLine, Mapping};
-use crate::store_buffer;
+use crate::uncached;
 use crate::wc::WcBuffer;
 use crate::{Error, MemoryType, Result, Turn, WakeCondition};
 
@@ -74,7 +74,7 @@ fn clean_line<T: Turn>(turn: &mut T, line: &CacheLine) -> Result<()> {
 pub(crate) fn send_buffer<T: Turn>(turn: &mut T, cpu: usize, buffer: WcBuffer) -> Result<()> {
     let line = buffer.line;
     turn.machine().core(cpu).sending = Some(buffer.clone());
-    store_buffer::drain(turn, cpu)?;
+    uncached::drain(turn, cpu)?;
     clean_line(turn, &line)?;
     for (start, data) in buffer.writes() {
         let offset = line.offset + start as u64;
@@ -129,7 +129,7 @@ pub(crate) fn write_back<T: Turn>(
         .check_access(mapping.device, mapping.bar, offset, 1)?;
     let line = mapping.line(offset);
     begin_instruction(turn, cpu)?;
-    store_buffer::drain(turn, cpu)?;
+    uncached::drain(turn, cpu)?;
     let machine = turn.machine();
     machine.record_at(cpu, || HostEvent::Flushed { cpu, line });
     let cost = machine.costs.clwb;
@@ -174,7 +174,7 @@ pub(crate) fn fence<T: Turn>(turn: &mut T, cpu: usize, fence: Fence) -> Result<(
     turn.machine().counts.fences += 1;
     let event = || HostEvent::Fenced { cpu, what: fence };
     turn.machine().record_at(cpu, event);
-    store_buffer::drain(turn, cpu)?;
+    uncached::drain(turn, cpu)?;
     send_buffers(turn, cpu, None)?;
     // Lines still being fetched that have to be written back on arrival.
     loop {

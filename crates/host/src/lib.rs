@@ -49,8 +49,8 @@
 //! - `cpu`: [`Cpu`], the operations of a program.
 //! - `access`, `load`, `in_flight`: loads and stores of 1 to 64 bytes, loads in flight, and the
 //!   accesses that wait for them.
-//! - `cache`, `wc`: the write-back cache, and the write-combining buffers of a CPU.
-//! - `eviction`, `flush`: evicted lines, posted writes, write-backs and fences.
+//! - `cache`, `wc`, `store_buffer`: the write-back cache, and the buffers of a CPU.
+//! - `uncached`, `eviction`, `flush`: uncached stores, evicted lines, write-backs and fences.
 //! - [`register`]: uncached accesses of any length.
 //! - `shared`: [`SharedMachine`], one host for several programs in the order of their times.
 //! - `crash`: power cuts, [`CutScope`] and [`CrashReport`].
@@ -72,12 +72,15 @@
 //! # The model of x86
 //!
 //! - **Uncached**: accesses in program order. A load waits for its data. The write-combining
-//!   buffers are sent first.
+//!   buffers are sent first. The CPU continues after a store: the store buffer holds it, and one
+//!   leaves in each `mmio_store_ns`. Fences, write-backs, evictions, and loads that bypass the
+//!   cache wait until it is empty.
 //! - **Write-combining**: a buffer collects the stores to a 64-byte line. A full buffer is sent as
 //!   one write. A partial one is sent when another line needs it, at a fence, at an uncached
 //!   access, or at a load of the line. It becomes one write for each run of bytes within 8 aligned
 //!   ones. At most half of the buffers collect stores; the others are busy for `wc_flush_ns`.
-//!   Loads are not ordered with stores to other lines, and never pass stores to the same line.
+//!   Loads are not ordered with combined stores to other lines, and never pass stores to the same
+//!   line.
 //! - **Write-back**: a miss fetches 64 bytes and occupies a fill buffer. A store that misses
 //!   fetches the line for ownership and does not wait for it. Evicted dirty lines are posted whole,
 //!   in the order of their eviction. One cache for all CPUs of the host keeps them coherent.
@@ -114,8 +117,9 @@
 //!
 //! # Not modelled
 //!
-//! A store buffer: stores that hit are visible at once, so the model is stronger than x86-TSO.
-//! Speculation, prefetchers, TLBs, several levels of cache, and the bandwidth of host memory.
+//! A store buffer for cached stores: those that hit are visible at once, so the model is stronger
+//! than x86-TSO. Speculation, prefetchers, TLBs, several levels of cache, and the bandwidth of host
+//! memory.
 //!
 //! **A device's writes to its media do not reach the cache**, for NVMe commands and engines alike.
 //! As with real PCIe, nothing snoops a device's memory, so a cached line stays as it is. The
@@ -141,6 +145,7 @@ mod parameters;
 pub mod register;
 mod shared;
 mod store_buffer;
+mod uncached;
 mod watch;
 mod wc;
 

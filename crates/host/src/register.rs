@@ -8,7 +8,7 @@ use crate::flush::{post, send_buffers};
 use crate::in_flight::{process_arrivals, wait_load};
 use crate::load::{DeferredAccess, FillActions, LoadInFlight};
 use crate::mapping::Mapping;
-use crate::store_buffer;
+use crate::uncached;
 use crate::{MemoryType, Result, Turn, WakeCondition};
 
 /// Bytes of a page, which no access crosses.
@@ -125,7 +125,7 @@ fn begin_instruction<T: Turn>(turn: &mut T, cpu: usize) -> Result<()> {
     if !machine.loads_in_flight.is_empty() || !machine.victims.is_empty() {
         process_arrivals(turn)?;
     }
-    store_buffer::drain(turn, cpu)?;
+    uncached::drain(turn, cpu)?;
     if !turn.machine().core(cpu).wc.is_empty() {
         send_buffers(turn, cpu, None)?;
     }

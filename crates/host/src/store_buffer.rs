@@ -14,168 +14,35 @@ use std::collections::VecDeque;
 
 use sim::{Bar, Time};
 
-use crate::eviction::post_victims;
-use crate::machine::Machine;
-use crate::{Error, Result, Turn, WakeCondition};
-
 /// A store that has not left its CPU.
 #[derive(Clone, Debug)]
-struct BufferedStore {
-    device: usize,
-    bar: Bar,
-    offset: u64,
-    data: Vec<u8>,
+pub(crate) struct BufferedStore {
+    pub device: usize,
+    pub bar: Bar,
+    pub offset: u64,
+    pub data: Vec<u8>,
 }
 
 /// The uncached stores of a CPU.
 #[derive(Default)]
 pub(crate) struct StoreBuffer {
     /// Oldest first.
-    held: VecDeque<BufferedStore>,
+    pub held: VecDeque<BufferedStore>,
     /// When the next store may leave.
-    next: Time,
+    pub next: Time,
     /// Stores that have left, since the start.
-    left: u64,
+    pub left: u64,
 }
 
 impl StoreBuffer {
+    /// Stores since the start; some may not have left.
+    pub fn executed(&self) -> u64 {
+        self.left + self.held.len() as u64
+    }
+
     /// Removes all stores at a power cut.
     pub fn clear(&mut self) {
         self.held.clear();
         self.next = Time::ZERO;
-    }
-}
-
-impl Machine {
-    /// Buffers a store, which leaves at once if nothing is in front of it.
-    fn buffer_store(
-        &mut self,
-        cpu: usize,
-        (device, bar): (usize, Bar),
-        offset: u64,
-        data: &[u8],
-    ) -> Result<()> {
-        let data = data.to_vec();
-        self.core(cpu).stores.held.push_back(BufferedStore {
-            device,
-            bar,
-            offset,
-            data,
-        });
-        self.post_due_stores().map(drop)
-    }
-
-    /// Posts the stores that may leave by now; returns when the next one may. A store that waits
-    /// for its link is posted after the event that gives it space.
-    pub(crate) fn post_due_stores(&mut self) -> Result<Time> {
-        let mut next = Time::MAX;
-        for cpu in 0..self.cores.len() {
-            let now = self.system.now();
-            loop {
-                let stores = &self.cores[cpu].stores;
-                let Some(first) = stores.held.front() else {
-                    break;
-                };
-                if stores.next > now {
-                    next = next.min(stores.next);
-                    break;
-                }
-                if !self.system.has_room(first.device) {
-                    break;
-                }
-                self.post_first_store(cpu)?;
-            }
-        }
-        Ok(next)
-    }
-
-    fn post_first_store(&mut self, cpu: usize) -> Result<()> {
-        let now = self.system.now();
-        let accepted = now + self.costs.mmio_store;
-        let core = &mut self.cores[cpu];
-        let Some(store) = core.stores.held.pop_front() else {
-            return Ok(());
-        };
-        core.stores.next = accepted;
-        core.stores.left += 1;
-        core.accepted = core.accepted.max(accepted);
-        self.post(store.device, store.bar, store.offset, &store.data)
-    }
-
-    /// True if a store waits for space in the queue of its link.
-    pub(crate) fn has_blocked_store(&self) -> bool {
-        let now = self.system.now();
-        let stores = self.cores.iter().map(|core| &core.stores);
-        let mut heads = stores.filter_map(|s| s.held.front().map(|first| (s.next, first.device)));
-        heads.any(|(next, device)| next <= now && !self.system.has_room(device))
-    }
-
-    /// True if no CPU has a store in its buffer.
-    pub(crate) fn store_buffers_are_empty(&self) -> bool {
-        self.cores.iter().all(|core| core.stores.held.is_empty())
-    }
-
-    /// Uncached stores that have left a CPU since the start.
-    pub fn stores_left(&self, cpu: usize) -> u64 {
-        self.cores.get(cpu).map_or(0, |core| core.stores.left)
-    }
-
-    /// Uncached stores that a CPU has executed since the start; some may not have left.
-    pub fn stores_executed(&self, cpu: usize) -> u64 {
-        let of =
-            |core: &crate::machine::CoreState| core.stores.left + core.stores.held.len() as u64;
-        self.cores.get(cpu).map_or(0, of)
-    }
-}
-
-/// Executes an uncached store. Waits only while the store buffer is full.
-pub(crate) fn store<T: Turn>(
-    turn: &mut T,
-    cpu: usize,
-    window: (usize, Bar),
-    offset: u64,
-    data: &[u8],
-) -> Result<()> {
-    // Lines that were evicted before the store precede it.
-    post_victims(turn)?;
-    let most = turn.machine().costs.store_buffer.max(1);
-    drain_to(turn, cpu, most - 1)?;
-    turn.machine().buffer_store(cpu, window, offset, data)
-}
-
-/// Waits until a CPU's store buffer is empty.
-pub(crate) fn drain<T: Turn>(turn: &mut T, cpu: usize) -> Result<()> {
-    drain_to(turn, cpu, 0)
-}
-
-/// Waits until all store buffers are empty.
-pub(crate) fn drain_all<T: Turn>(turn: &mut T) -> Result<()> {
-    (0..turn.machine().cores.len()).try_for_each(|cpu| drain(turn, cpu))
-}
-
-/// Waits until a CPU's store buffer holds at most `most` stores.
-fn drain_to<T: Turn>(turn: &mut T, cpu: usize, most: usize) -> Result<()> {
-    let limit = turn.machine().completion_deadline();
-    loop {
-        let machine = turn.machine();
-        machine.post_due_stores()?;
-        let now = machine.system.now();
-        let stores = &machine.core(cpu).stores;
-        let (held, next) = (stores.held.len(), stores.next);
-        let Some(first) = stores.held.front().filter(|_| held > most) else {
-            return Ok(());
-        };
-        let (device, bar, offset) = (first.device, first.bar, first.offset);
-        if now >= limit {
-            return Err(Error::System(sim::Error::Timeout {
-                device,
-                bar,
-                offset,
-            }));
-        }
-        turn.wait_for(match next > now {
-            true => WakeCondition::At(next),
-            false => WakeCondition::Room(device, limit),
-        })?;
     }
 }

@@ -312,10 +312,7 @@ impl EngineHandle {
     /// The commands whose stores have left their CPUs and that may not have ended, and lines in an
     /// unknown state. Another CPU's store may leave later than a load of this one; its line then
     /// still reports the command before it.
-    fn pending_commands(
-        &self,
-        has_left: impl Fn(&IssuedCommand) -> bool,
-    ) -> Vec<SubmittedCommand> {
+    fn pending_commands(&self, has_left: impl Fn(&IssuedCommand) -> bool) -> Vec<SubmittedCommand> {
         let state = self.state();
         let lines = state.lines.iter().enumerate();
         let open = lines.filter_map(|(line, what)| match what {
@@ -338,11 +335,11 @@ impl EngineHandle {
 
     /// Starts a status load of all of these.
     fn issue_status_load(&self, cpu: &Cpu) -> Result<StatusLoad> {
-        // The load waits for the stores of its own CPU.
-        let own = |written: &IssuedCommand| written.cpu == cpu.number();
+        // The load waits for the stores of the same CPU.
+        let same = |written: &IssuedCommand| written.cpu == cpu.number();
         let has_left = |written: &IssuedCommand| {
             let left = |machine: &mut host::Machine| machine.stores_left(written.cpu);
-            own(written) || cpu.shared().with_machine(left) >= written.store
+            same(written) || cpu.shared().with_machine(left) >= written.store
         };
         let commands = self.pending_commands(has_left);
         let map = self.mapping(MemoryType::WriteCombining);

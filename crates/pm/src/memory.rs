@@ -87,7 +87,11 @@ pub struct Counts {
     /// The part of it in code for crash consistency: logs, copies of pages, flushes, fences,
     /// commands.
     pub consistency: Time,
-    /// That part, by operation; the rest is the library's own code.
+    /// The part of that until the copies of old content have been requested and stores may follow:
+    /// undo records, checkpoints, copies of pages. It is what the code of NearPM's artifact times
+    /// as a region, with the CPU's waits. Not counted for redo logs.
+    pub creation: Time,
+    /// `consistency`, by operation; the rest is the library's own code.
     pub by_operation: OperationTimes,
 }
 

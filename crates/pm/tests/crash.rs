@@ -3,6 +3,8 @@
 //! Power losses at every persist point of a run and at random times, also during recovery.
 
 mod common;
+#[path = "crash/completion.rs"]
+mod completion;
 #[path = "crash/devices.rs"]
 mod devices;
 #[path = "crash/ordered.rs"]
@@ -12,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use common::Bench;
-use host::{Cpu, CutScope, Program};
+use host::{Cpu, CutScope, Fence, Program};
 use pm::btree::Tree;
 use pm::{Error, Layout, Mechanism, Options, Pool, Ptr, Synchronisation, Thread};
 use sim::{Random, Time};
@@ -49,6 +51,10 @@ enum On {
     Ordered,
     /// The fake, with stores that the CPU takes as ordered although any may be lost.
     Unordered,
+    /// A device that completes each store.
+    Cxl,
+    /// The same, with fences that do not wait for completions.
+    CxlPosted,
 }
 
 #[derive(Clone, Copy)]
@@ -70,6 +76,11 @@ impl Case {
             snapshots: self.snapshots,
             synchronise: self.synchronise,
             ordered: matches!(self.on, On::Ordered | On::Unordered),
+            fence: match self.on {
+                On::Cxl => Fence::Completion,
+                On::CxlPosted => Fence::Posted,
+                _ => Fence::ReadBack,
+            },
             ..bench.options(self.offloaded)
         }
     }
@@ -121,6 +132,7 @@ fn prepare(case: &Case) -> (Bench, Pool, Tree) {
         On::Single | On::Ordered => Bench::single(),
         On::Fast => Bench::fast(WINDOW),
         On::Near => Bench::near(case.devices),
+        On::Cxl | On::CxlPosted => Bench::cxl(),
     };
     let cpu = bench.shared.cpu(0);
     let layout = layout(case.mechanism);

@@ -53,6 +53,8 @@ pub struct BenchmarkResult {
     pub ns: f64,
     /// The part in code for crash consistency.
     pub consistency_ns: f64,
+    /// Of that, until the copies of old content have been requested ([`pm::Counts::creation`]).
+    pub creation_ns: f64,
     /// The part in fences, in which the CPU waits.
     pub fences_ns: f64,
     /// The part in which at least one unit works.
@@ -148,6 +150,7 @@ impl Benchmark {
         Ok(BenchmarkResult {
             ns: each(end - begin),
             consistency_ns: each(after.consistency - counts.consistency),
+            creation_ns: each(after.creation - counts.creation),
             fences_ns: each(length(&fences)),
             units_ns: each(length(&units)),
             both_ns: each(length(&units) - length(&intersection(&units, &fences))),

@@ -62,6 +62,8 @@ pub struct TransactionsResult {
     pub ns: f64,
     /// The part in code for crash consistency.
     pub consistency_ns: f64,
+    /// Of that, until the copies of old content have been requested ([`pm::Counts::creation`]).
+    pub creation_ns: f64,
     /// Of that, the time of fences.
     pub fences_ns: f64,
     /// The time of copies of old and new bytes: loads of logged bytes, stores of records and pages.
@@ -212,6 +214,7 @@ impl Transactions {
             per_us: (self.threads * self.inserts) as f64 / us,
             ns: each_ns(|c| c.time.0),
             consistency_ns: each_ns(|c| c.consistency.0),
+            creation_ns: each_ns(|c| c.creation.0),
             fences_ns: each_ns(|c| c.by_operation.fences.0),
             copies_ns: each_ns(|c| c.by_operation.copies.0),
             flushes_ns: each_ns(|c| c.by_operation.flushes.0),

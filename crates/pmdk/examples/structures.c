@@ -7,6 +7,8 @@
  *     ./structures run 1 500 2 btree:/dev/shm/pool   # 500 steps of each of two threads; continues
  *                                                    # after a kill
  *     ./structures check 1 btree:/dev/shm/pool       # compares with the expected state
+ *     ./structures follow FILE btree:/dev/shm/pool   # the transactions of a file: lines `p KEY`,
+ *                                                    # `u KEY OFFSET BYTES`, `r KEY`, and `c` or `a`
  *
  * Several pools may be named. Step n of a thread depends on the seed and n alone, so a check does the
  * same in ordinary memory and compares. Each thread has a private structure and a step count in the
@@ -917,12 +919,84 @@ static int check(int count, char **names, uint64_t seed) {
     return 0;
 }
 
+/* An operation of a file. */
+struct operation {
+    char what;
+    uint64_t key;
+    size_t at, bytes;
+};
+enum { MOST_OPERATIONS = 64 };
+
+static void apply(const struct kind *kind, void *map, const struct operation *operation) {
+    PMEMoid *at = kind->find(map, operation->key);
+    if (operation->what == 'p') {
+        PMEMoid oid = pmemobj_tx_alloc(sizeof(struct value), TYPE_VALUE);
+        memset(AT(value, oid)->bytes, (int)operation->key, VALUE);
+        if (at == NULL) {
+            kind->insert(map, operation->key, oid);
+        } else {
+            PMEMoid old = *at;
+            CHANGE(at);
+            *at = oid;
+            pmemobj_tx_free(old);
+        }
+    } else if (at != NULL && operation->what == 'u') {
+        uint8_t *bytes = AT(value, *at)->bytes + operation->at;
+        pmemobj_tx_add_range_direct(bytes, operation->bytes);
+        for (size_t n = 0; n < operation->bytes; n++) bytes[n]++;
+    } else if (at != NULL) {
+        PMEMoid old = *at;
+        kind->remove(map, operation->key);
+        pmemobj_tx_free(old);
+    }
+}
+
+/* Performs the transactions of a file. */
+static int follow_file(const char *path, const char *name) {
+    struct task task = task_of(name, true);
+    struct part *part = &task.root->parts[0];
+    if (task.kind->bytes == 0) die(name, "no map", "a list has no keys");
+    TX_BEGIN(task.pop) {
+        pmemobj_tx_add_range_direct(part, sizeof *part);
+        part->map = pmemobj_tx_zalloc(task.kind->bytes, TYPE_MAP);
+    }
+    TX_END
+    FILE *file = fopen(path, "r");
+    if (file == NULL) die(path, "can't be opened", "no such file");
+    struct operation all[MOST_OPERATIONS];
+    volatile int count = 0;
+    char line[128];
+    while (fgets(line, sizeof line, file) != NULL) {
+        struct operation one = {.what = line[0]};
+        int words = sscanf(line + 1, "%" SCNu64 " %zu %zu", &one.key, &one.at, &one.bytes);
+        int wanted = one.what == 'u' ? 3 : one.what == 'p' || one.what == 'r' ? 1 : 0;
+        bool ends = one.what == 'c' || one.what == 'a';
+        if ((wanted == 0 && !ends) || (wanted > 0 && words != wanted)) die(path, "no operation", line);
+        if (!ends && (count == MOST_OPERATIONS || one.key >= KEYS)) die(path, "out of range", line);
+        if (one.what == 'u' && (one.at >= VALUE || one.bytes > VALUE - one.at)) die(path, "out of range", line);
+        if (!ends) {
+            all[count++] = one;
+            continue;
+        }
+        TX_BEGIN(task.pop) {
+            for (int n = 0; n < count; n++) apply(task.kind, pmemobj_direct(part->map), &all[n]);
+            if (one.what == 'a') pmemobj_tx_abort(ECANCELED);
+        }
+        TX_END
+        count = 0;
+    }
+    fclose(file);
+    pmemobj_close(task.pop);
+    return 0;
+}
+
 int main(int argc, char **argv) {
     uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 0;
     if (argc > 3 && argc <= 3 + MOST_POOLS && strcmp(argv[1], "check") == 0) return check(argc - 3, argv + 3, seed);
+    if (argc == 4 && strcmp(argv[1], "follow") == 0) return follow_file(argv[2], argv[3]);
     int threads = argc > 4 ? atoi(argv[4]) : 0;
     if (argc > 5 && argc <= 5 + MOST_POOLS && strcmp(argv[1], "run") == 0 && threads >= 1 && threads <= MOST_THREADS)
         return run(argc - 5, argv + 5, seed, strtoull(argv[3], NULL, 0), threads);
-    fprintf(stderr, "usage: structures run SEED STEPS THREADS KIND:POOL...\n       structures check SEED KIND:POOL...\n");
+    fprintf(stderr, "usage: structures run SEED STEPS THREADS KIND:POOL...\n       structures check SEED KIND:POOL...\n       structures follow FILE KIND:POOL\n");
     return 2;
 }

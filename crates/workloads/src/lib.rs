@@ -12,6 +12,7 @@
 //!
 //! - `workload`: [`Workload`] by name, [`Scale`], and the content of a pool as an [`Inspection`].
 //! - `store`: [`Store`], and the oracle's [`Contents`] after n transactions.
+//! - `operations`: the [`Operation`]s of transactions, for other programs to repeat.
 //! - [`logic`]: the transactions of each benchmark.
 //! - [`map`]: the index structures, in the manner of PMDK's examples and of pmemkv.
 //!
@@ -21,8 +22,10 @@
 
 pub mod logic;
 pub mod map;
+mod operations;
 mod store;
 mod workload;
 
+pub use operations::Operation;
 pub use store::{Contents, Store};
 pub use workload::{Inspection, Scale, Workload, NAMES};

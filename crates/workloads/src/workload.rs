@@ -7,8 +7,9 @@ use sim::Random;
 
 use crate::logic::{Cache, KeyValue, Logic, Tatp, Tpcc};
 use crate::map::{BPlus, BTree, HashMap, Map, RbTree, SkipList};
+use crate::operations::Recorder;
 use crate::store::{unpack, Tables};
-use crate::Contents;
+use crate::{Contents, Operation};
 
 /// All workloads: a structure with values of one size, or a benchmark.
 pub const NAMES: [&str; 9] = [
@@ -210,6 +211,37 @@ impl Workload {
             *contents = next;
         }
         Ok(committed)
+    }
+
+    /// The operations of the transactions that make the initial contents, and then of `count`
+    /// transactions, each with whether it is committed. Only workloads with one table have them.
+    pub fn operations(&self, seed: u64, count: u64) -> Result<Vec<(Vec<Operation>, bool)>> {
+        if self.logic.tables() != 1 {
+            let text = format!(
+                "{} has several tables: allowed are workloads with one",
+                self.name
+            );
+            return Err(Error::Invalid(text));
+        }
+        let mut contents = Contents::new();
+        let mut all = Vec::new();
+        for step in 0..self.logic.population_steps() {
+            let mut random = Random::new(derive_seed(!seed, step));
+            let mut recorder = Recorder::new(&mut contents);
+            self.logic.populate(step, &mut random, &mut recorder)?;
+            all.push((recorder.operations, true));
+        }
+        for number in 0..count {
+            let mut random = Random::new(derive_seed(seed, number));
+            let mut next = contents.clone();
+            let mut recorder = Recorder::new(&mut next);
+            let committed = self.logic.transaction(&mut random, &mut recorder)?;
+            all.push((recorder.operations, committed));
+            if committed {
+                contents = next;
+            }
+        }
+        Ok(all)
     }
 
     /// Reads the complete content, and checks the structures; the error names the damage.

@@ -35,6 +35,12 @@ DESIGN_TEXT = (
 )
 # Runs of each point, as in the paper: full and quick.
 RUNS, QUICK_RUNS = 10, 3
+# nearpm-paper attached by CXL.
+CXL = "nearpm-cxl"
+CXL_TEXT = (
+    "Design nearpm-cxl is nearpm-paper on CXL, Gen5 x8: a load takes 249 ns. Each write has a completion there, and a "
+    "global persistent flush saves what the device has accepted. So the fences of both sides wait for completions."
+)
 RUNS_TEXT = (
     "Each value is the mean of several runs with a seed each, with their standard deviation. Ratios are those of "
     "each run. Runs differ in the keys, or in the position of copies relative to the memory's refreshes."
@@ -48,6 +54,11 @@ ORDERED_TEXT = (
     "Ordered: durable, too, but the CPU relies on a device that makes posted stores persistent in order, as one "
     "with a single channel does. Its fences between stores are an sfence, and only the last one of a transaction reads "
     "back. That is the strongest CPU baseline for such a device."
+)
+CREATION_TEXT = (
+    "The creation of log entries, of checkpoints or of copies of pages is the part of crash consistency that the "
+    "paper's artifact times. The CPU makes them, and waits until they are persistent where stores have to follow. "
+    "Offloaded, it is the library's code and the commands. Commits, flushes and their waits are not in it."
 )
 # The events at which both clocks of a ratio start and stop.
 REGION_CLOCKS = (
@@ -66,8 +77,9 @@ PROGRAM_DIFFERS = (
 )
 
 
-def design(run: Run, name: str = "", media: str = "dram", host: str = "nearpm", more: str = "") -> Design:
+def design(run: Run, name: str = "", media: str = "dram", host: str = "", more: str = "") -> Design:
     """The run's design or another one, with media and host profiles, and less memory for short runs."""
+    host = host or ("cxl" if name == CXL else "nearpm")
     found = Design.load(name) if name or run.design is None else run.design
     sizes = f'[media]\nbytes = "256 MiB"\nprofile = "{media}"\n[nvme]\nnamespaces = ["1 MiB"]\n'
     return found.with_values(f'{sizes}[cpu]\nprofile = "{host}"\n{more}')

@@ -68,7 +68,7 @@ impl Mechanism for InPlace {
     }
 
     fn add(&mut self, m: &mut Memory, range: Range<u64>) -> Result<()> {
-        m.count_consistency_time(|m| self.snapshot(m, range))
+        m.count_consistency_time(|m| m.count_creation_time(|m| self.snapshot(m, range)))
     }
 
     fn mark_fresh(&mut self, range: Range<u64>) {
@@ -85,14 +85,15 @@ impl Mechanism for InPlace {
 
     fn write(&mut self, m: &mut Memory, offset: u64, data: &[u8]) -> Result<()> {
         let range = offset..offset + data.len() as u64;
-        m.count_consistency_time(|m| {
+        let create = |m: &mut Memory| {
             self.snapshot(m, range.clone())?;
             // Fresh bytes may change before the records are persistent.
             match self.fresh.missing(range.clone()).is_empty() {
                 true => Ok(()),
                 false => self.log.persist_records(m),
             }
-        })?;
+        };
+        m.count_consistency_time(|m| m.count_creation_time(create))?;
         m.write(offset, data)?;
         self.dirty.add(covering_lines(range));
         Ok(())

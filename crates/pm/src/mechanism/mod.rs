@@ -51,6 +51,14 @@ fn covering_lines(range: Range<u64>) -> Range<u64> {
 }
 
 impl Memory {
+    /// Runs an action that copies old content, and counts its time.
+    fn count_creation_time<R>(&mut self, what: impl FnOnce(&mut Memory) -> Result<R>) -> Result<R> {
+        let begin = self.cpu.now();
+        let result = what(self);
+        self.counts.creation += self.cpu.now().saturating_sub(begin);
+        result
+    }
+
     /// Runs an action for crash consistency, and counts its time.
     fn count_consistency_time<R>(
         &mut self,

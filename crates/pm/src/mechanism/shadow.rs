@@ -144,7 +144,10 @@ impl Shadow {
             return self.log.commit(m, &self.dirty);
         }
         let number = self.pages.begin_list(m)?;
-        self.fill_copies(m)?;
+        match self.log.is_offloaded() {
+            true => self.fill_copies(m)?,
+            false => m.count_creation_time(|m| self.fill_copies(m))?,
+        }
         let list: Vec<(u64, u64)> = self.copies.iter().map(|(page, to)| (*page, *to)).collect();
         let switches = &self.pages.switches;
         switches.write(m, number, &list)?;
@@ -219,11 +222,11 @@ impl Mechanism for Shadow {
         let parts = self
             .pages
             .split_by_page(range.start, (range.end - range.start) as usize)?;
-        m.count_consistency_time(|m| {
-            parts
-                .iter()
-                .try_for_each(|(page, ..)| self.copy_page(m, *page))
-        })
+        let copy_all = |m: &mut Memory| {
+            let mut parts = parts.iter();
+            parts.try_for_each(|(page, ..)| self.copy_page(m, *page))
+        };
+        m.count_consistency_time(|m| m.count_creation_time(copy_all))
     }
 
     fn mark_fresh(&mut self, range: Range<u64>) {
@@ -255,7 +258,8 @@ impl Mechanism for Shadow {
 
     fn write(&mut self, m: &mut Memory, offset: u64, data: &[u8]) -> Result<()> {
         for (page, within, part) in self.pages.split_by_page(offset, data.len())? {
-            m.count_consistency_time(|m| self.copy_page(m, page))?;
+            let copy = |m: &mut Memory| self.copy_page(m, page);
+            m.count_consistency_time(|m| m.count_creation_time(copy))?;
             if !self.copies.contains_key(&page) {
                 let at = self.pages.change_in_place(page, within, part.len());
                 self.dirty.add(covering_lines(at..at + part.len() as u64));

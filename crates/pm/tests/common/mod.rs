@@ -76,9 +76,19 @@ impl Bench {
         Bench::of("nearpm", "", model, devices)
     }
 
+    /// A host whose device is attached by CXL. Its media are slow, so stores wait in front of them.
+    pub fn cxl() -> Bench {
+        let model = Model::named(Model::Fast).unwrap();
+        Bench::on_host("cxl", "nearpm-cxl", "media.profile = \"pcm\"", model, 1)
+    }
+
     fn of(design: &str, values: &str, model: Model, devices: usize) -> Bench {
+        Bench::on_host("nearpm", design, values, model, devices)
+    }
+
+    fn on_host(host: &str, design: &str, values: &str, model: Model, devices: usize) -> Bench {
         let design = Design::find(design).unwrap();
-        let text = format!("{values}\n[cpu]\nprofile = \"nearpm\"\n");
+        let text = format!("{values}\n[cpu]\nprofile = \"{host}\"\n");
         let design = design.with_values(&text).unwrap();
         let testbed = Testbed::builder(&design).model(model).devices(devices);
         let testbed = testbed.build().unwrap();

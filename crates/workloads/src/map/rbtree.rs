@@ -48,6 +48,15 @@ impl<'a, 'b> Tree<'a, 'b> {
         Ok(Tree { tx, root, nil })
     }
 
+    /// Announces changes to whole nodes and to the root, so that their records are made together.
+    /// The sentinel is announced only by what changes it.
+    fn announce(&mut self, nodes: &[NodePtr]) -> Result<()> {
+        self.tx.add(self.root)?;
+        let nil = self.nil;
+        let mut real = nodes.iter().filter(|node| **node != nil);
+        real.try_for_each(|node| self.tx.add(*node))
+    }
+
     fn top(&mut self) -> Result<NodePtr> {
         self.tx.get(Root::top(self.root))
     }
@@ -100,6 +109,8 @@ impl<'a, 'b> Tree<'a, 'b> {
     fn rotate(&mut self, node: NodePtr, side: usize) -> Result<()> {
         let up = self.child(node, 1 - side)?;
         let inner = self.child(up, side)?;
+        let parent = self.parent(node)?;
+        self.announce(&[node, up, inner, parent])?;
         self.replace(node, up)?;
         self.set_child(node, 1 - side, inner)?;
         if inner != self.nil {
@@ -139,6 +150,14 @@ impl<'a, 'b> Tree<'a, 'b> {
             (parent, side) = (at, usize::from(key > node.key));
             at = node.child[side];
         }
+        // A red parent is not the top, so it has a parent.
+        let (mut grand, mut uncle) = (self.nil, self.nil);
+        if parent != self.nil && self.is_red(parent)? {
+            grand = self.parent(parent)?;
+            let side = self.child_side(parent, grand)?;
+            uncle = self.child(grand, 1 - side)?;
+        }
+        self.announce(&[parent, grand, uncle])?;
         let mut node = self.tx.create(&Node {
             key,
             value,
@@ -159,6 +178,7 @@ impl<'a, 'b> Tree<'a, 'b> {
             let grand = self.parent(parent)?;
             let side = self.child_side(parent, grand)?;
             let uncle = self.child(grand, 1 - side)?;
+            self.announce(&[parent, grand, uncle])?;
             if self.is_red(uncle)? {
                 self.set_color(parent, false)?;
                 self.set_color(uncle, false)?;
@@ -183,6 +203,7 @@ impl<'a, 'b> Tree<'a, 'b> {
         let Some((at, node)) = self.find(key)? else {
             return Ok(None);
         };
+        self.announce(&[at, node.parent, node.child[0], node.child[1]])?;
         self.add_count(-1)?;
         let mut was_red = node.red != 0;
         let low;
