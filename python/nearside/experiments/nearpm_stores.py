@@ -54,7 +54,8 @@ EXPERIMENT = Experiment(
         "A command is an uncached store of 64 bytes. The CPU continues after it, and the next one leaves its store "
         "buffer after an interval. Measurements of others spread from 50 to 300 ns between the packets of such stores; "
         "the host profiles have 60, with the source. 20 is what they had for doorbells.",
-        "Insertions of random keys with values of 64 bytes into a B-tree, by the CPU and offloaded. The CPU's library uses no uncached stores, so its time is the same at each interval.",
+        "Insertions of random keys with values of 64 bytes into a B-tree, by the CPU and offloaded.",
+        "The CPU's library uses no uncached stores, so its time is the same at each interval.",
         nearpm.RUNS_TEXT,
         nearpm.DESIGN_TEXT,
         "A region is " + nearpm.REGION_CLOCKS + ".",
