@@ -62,7 +62,7 @@ fn cases() -> impl Iterator<Item = (Executor, Mechanism)> {
 /// Sampled cuts have all parts that a cut can have, and find nothing.
 #[test]
 #[ignore = "takes seconds"]
-fn sampled_cuts_leave_n_transactions_or_one_more() {
+fn drawn_cuts_leave_n_transactions_or_one_more() {
     let rigs = [campaigns(Executor::Cpu), campaigns(Executor::Device)];
     let mut all = Report::default();
     for (executor, mechanism) in cases() {
@@ -213,7 +213,7 @@ mod long {
     /// Several devices, many cuts.
     #[test]
     #[ignore = "thousands of cuts"]
-    fn sampled_cuts_of_several_devices_find_no_violation() {
+    fn drawn_cuts_of_several_devices_find_no_violation() {
         for (executor, mechanism) in cases() {
             for devices in [2, 4] {
                 let campaign = Campaign {
