@@ -46,11 +46,27 @@ PYTEST = [str(BIN / "pytest"), "-n", "2", "--max-worker-restart=0"]
 DATAFUSION = ["--manifest-path", "extensions/datafusion/Cargo.toml"]
 DATAFUSION_RUST = 94  # what it needs
 SEEDS = range(1, 6)  # of `make test-seeds`
+# The steps that take longest, in this order; the others follow. What ends last is then short, and
+# both lanes end together. Others use what the first two build, and cargo waits for another cargo.
+LONGEST = [
+    "bitstreams",
+    "datafusion",
+    "formal",
+    "cargo test",
+    "pytest hw/ip/nvme_ctrl",
+    "cargo test on rtl",
+    "pytest tests",
+    "claims",
+    "pytest hw/engine",
+    "guest",
+    "pytest tests on rtl",
+]
 POWER_UP = ("zeros", "ones", "random")  # what registers start with (hw/dv/hdl.py)
 # The tests that `make test-all` runs with every clock running, too.
 FREE_CLOCKS = ["hw/ip/nvme_ctrl/dv/test_ctrl.py::test_ctrl", "hw/ip/nvme_ctrl/dv/test_ctrl.py::test_ctrl_io_quick"]
 
-# The tests that run on either model. `make test` also runs their modules `sampled` on the RTL.
+# The tests that run on either model. `make test` also runs their modules `sampled` on the RTL. The
+# word may be any part of a test's name, so no other test has it there.
 # The profile of tests: that of users with the assertions of debug builds, compiled more quickly.
 CHECKED = ["--profile", "checked"]
 SAMPLED = [
@@ -179,6 +195,8 @@ def test_steps(scope: str) -> list[Step]:
     if everything and (ROOT / "python" / "nearside").is_dir():
         # Tests never depend on how fast a machine is; `make docs` measures the rest.
         steps.append(Step("claims", [str(BIN / "nearside"), "claim", "run", "--quick", "--simulated"]))
+    if everything:
+        steps.sort(key=lambda step: LONGEST.index(step.name) if step.name in LONGEST else len(LONGEST))
     return steps
 
 
