@@ -248,13 +248,21 @@ mod sampled {
     #[test]
     #[ignore = "takes seconds"]
     fn selected_cuts_of_a_short_run_leave_n_transactions_or_one_more() {
+        // A cut takes seconds on the RTL model.
+        let held = match Model::named(Model::Fast).unwrap() {
+            Model::Fast => "sampled:20",
+            Model::Rtl => "sampled:6",
+        };
         for executor in [Executor::Cpu, Executor::Device] {
             let campaign = Campaign {
                 transactions: 3,
                 ..btree(Mechanism::Undo, executor, "sampled:20")
             };
             let campaigns = campaigns(executor);
-            campaigns.holds(&campaign);
+            campaigns.holds(&Campaign {
+                cuts: held.parse().unwrap(),
+                ..campaign.clone()
+            });
             let control = Campaign {
                 fault: Some(InjectedFault::Snapshots),
                 ..campaign
