@@ -65,11 +65,12 @@ POWER_UP = ("zeros", "ones", "random")  # what registers start with (hw/dv/hdl.p
 # The tests that `make test-all` runs with every clock running, too.
 FREE_CLOCKS = ["hw/ip/nvme_ctrl/dv/test_ctrl.py::test_ctrl", "hw/ip/nvme_ctrl/dv/test_ctrl.py::test_ctrl_io_quick"]
 
-# The tests that run on either model. `make test` also runs their modules `sampled` on the RTL. The
-# word may be any part of a test's name, so no other test has it there.
 # The profile of tests: that of users with the assertions of debug builds, compiled more quickly.
 CHECKED = ["--profile", "checked"]
-SAMPLED = [
+# The tests that run on either model. `make test` also runs their modules `sampled` on the RTL, and
+# `make test-all` those called `extended`, too. A word may be any part of a test's name, so no other
+# test has it there.
+EITHER_MODEL = [
     "--test",
     "behaviour",
     "--test",
@@ -88,9 +89,8 @@ SAMPLED = [
     "served",
     "--test",
     "killed",
-    "--",
-    "sampled",
 ]
+ON_RTL = {"test": ["sampled"], "all": ["sampled", "extended"]}
 
 
 def no_rustfmt() -> str:
@@ -173,7 +173,8 @@ def test_steps(scope: str) -> list[Step]:
             steps.append(Step("cargo test", [*cargo, *ignored], counted=True))
             if everything:  # what a device does is tested on the fast model; a sample of it on the RTL, too
                 rtl = (("NEARSIDE_MODEL", "rtl"),)
-                steps.append(Step("cargo test on rtl", [*cargo, *SAMPLED, *ignored[1:]], counted=True, env=rtl))
+                command = [*cargo, *EITHER_MODEL, "--", *ON_RTL[scope], *ignored[1:]]
+                steps.append(Step("cargo test on rtl", command, counted=True, env=rtl))
         if any((ROOT / name).rglob("test_*.py")):
             # In hw/ simulators share only builds, which are locked. Elsewhere the tests of a module
             # share devices.
