@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stock guest in simulated time: the same twice, the device's own latencies, and ends of all kinds."""
+"""A stock guest in simulated time, and on a paced device: the same twice, the device's own latencies, ends."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nearside.cli.app import app
 from nearside.guest import check, job, kit, machine
 from nearside.guest.job import Job, Setup, run_job
 from nearside.guest.machine import CpuModel
-from nearside.guest.report import job_commands
+from nearside.guest.report import job_commands, print_report
 from typer.testing import CliRunner
 
 pytestmark = pytest.mark.slow
@@ -89,8 +89,14 @@ def alone():
     return run(FIO.split())
 
 
-def fio_ns(report) -> float:
-    return json.loads(report["output"])["jobs"][0]["read"]["clat_ns"]["mean"]
+@pytest.fixture(scope="module")
+def slow():
+    """The same on a device with slower media."""
+    return run(FIO.split(), "pcm")
+
+
+def fio_ns(output: str) -> float:
+    return json.loads(output)["jobs"][0]["read"]["clat_ns"]["mean"]
 
 
 def device_ns(report) -> float:
@@ -100,87 +106,97 @@ def device_ns(report) -> float:
     return reads["mean_ns"]
 
 
-def test_guest_time_is_the_same_on_a_disturbed_machine(alone):
+def disturbed(monkeypatch, words: list[str], cpus: int = 1):
+    """A run while the emulator is stopped again and again, and its threads wait at other places."""
+    monkeypatch.setattr(job, "Guest", functools.partial(machine.Guest, jitter=7))
     disturbance = Interference()
     disturbance.start()
-    again = run(FIO.split())
+    report = run(words, cpus=cpus)
     disturbance.ended.set()
     disturbance.join()
     assert disturbance.stops > 10
-    for key in ("clock", "output", "devices"):
-        assert again[key] == alone[key], key
+    return report
 
 
-def test_guest_time_is_the_same_whatever_its_threads_do(alone, monkeypatch):
-    monkeypatch.setattr(job, "Guest", functools.partial(machine.Guest, jitter=7))
-    again = run(FIO.split())
+def test_guest_time_is_the_same_on_a_disturbed_machine(alone, monkeypatch):
+    again = disturbed(monkeypatch, FIO.split())
     for key in ("clock", "output", "devices"):
         assert again[key] == alone[key], key
 
 
 def test_guest_time_of_two_cpus_is_the_same_on_a_disturbed_machine(alone, monkeypatch):
-    words = [*FIO.split(), "--numjobs=2", "--group_reporting"]
+    count = "i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done"
+    clock = "sed -n 's/^now at \\([0-9]*\\) nsecs/\\1/p' /proc/timer_list"
+    fio = f"{FIO} --numjobs=2 --group_reporting"
+    words = ["sh", "-c", f"nproc; count() {{ {count}; }}; {clock}; count; {clock}; count & count; wait; {clock}; {fio}"]
     quiet = run(words, cpus=2)
-    monkeypatch.setattr(job, "Guest", functools.partial(machine.Guest, jitter=7))
-    disturbance = Interference()
-    disturbance.start()
-    again = run(words, cpus=2)
-    disturbance.ended.set()
-    disturbance.join()
-    assert disturbance.stops > 10
+    again = disturbed(monkeypatch, words, cpus=2)
     for key in ("clock", "output", "devices"):
         assert again[key] == quiet[key], key
-    assert json.loads(quiet["output"])["jobs"][0]["read"]["total_ios"] == 2 * READS
-    # A thread does not wait for the other one's code. On one CPU it does, for 800 ns.
-    assert abs(fio_ns(quiet) - fio_ns(alone)) < 300
-
-
-def test_guest_cpus_run_at_the_same_time():
-    count = "i=0; while [ $i -lt 50000 ]; do i=$((i + 1)); done"
-    clock = "sed -n 's/^now at \\([0-9]*\\) nsecs/\\1/p' /proc/timer_list"
-    script = f"nproc; count() {{ {count}; }}; {clock}; count; {clock}; count & count; wait; {clock}"
-    report = run(["sh", "-c", script], cpus=2)
-    assert (report["status"], report["cpus"]) == (0, 2)
-    cpus, begin, middle, end = map(int, report["output"].split())
-    alone, together = middle - begin, end - middle
+    assert (quiet["status"], quiet["cpus"]) == (0, 2)
+    *numbers, found = quiet["output"].split("\n", 4)
+    cpus, begin, middle, end = map(int, numbers)
+    one, both = middle - begin, end - middle
     assert cpus == 2
-    assert alone > 1_000_000
-    assert 0.9 * alone < together < 1.2 * alone
+    assert one > 1_000_000
+    assert 0.9 * one < both < 1.2 * one, "the CPUs run at the same time"
+    assert json.loads(found)["jobs"][0]["read"]["total_ios"] == 2 * READS
+    # A thread does not wait for the other one's code. On one CPU it does, for 800 ns.
+    assert abs(fio_ns(found) - fio_ns(alone["output"])) < 300
 
 
-def test_guest_time_measures_the_device(alone):
-    slow = run(FIO.split(), "pcm")
+def test_guest_time_measures_the_device(alone, slow):
     assert device_ns(slow) > device_ns(alone) + 100
     # The rest is the guest's own code, whatever the medium. Caches of the CPU are not modelled, so
     # only the phase of the device's clock differs.
-    software = [fio_ns(report) - device_ns(report) for report in (alone, slow)]
+    software = [fio_ns(report["output"]) - device_ns(report) for report in (alone, slow)]
     assert abs(software[0] - software[1]) < 8, software
 
 
-def test_guest_saves_files_and_passes_the_status(tmp_path):
-    script = tmp_path / "job.sh"
-    script.write_text("#!/bin/sh\necho begun\nmkdir sub\necho $1 > sub/made\ncat job.sh > copy\nexit 7\n")
-    report = run([str(script), "text"], results=tmp_path / "results")
-    assert (report["status"], report["output"]) == (7, "begun\n")
-    assert sorted(report["files"]) == ["copy", "sub/made"]
-    assert (tmp_path / "results/sub/made").read_text() == "text\n"
-    assert (tmp_path / "results/copy").read_text() == script.read_text()
+def test_guest_on_a_paced_device_measures_at_least_the_modelled_latency(slow, tmp_path, capsys):
+    """Nothing is early, however slow or fast this machine is."""
+    dilation, trace = 20.0, tmp_path / "trace.jsonl"
+    setup = Setup([Design.load("default").with_values("[media]\nprofile = 'pcm'")], "fast", dilation=dilation)
+    report = run_job(Job(FIO.split()), setup, trace=trace, timeout_s=900)
+    assert report["status"] == 0
+    commands = [json.loads(line) for line in trace.read_text().splitlines()]
+    times = [command["times_ps"].values() for command in commands if command["command"] == "Read"]
+    least_ns = min(max(span) - min(span) for span in times) / 1e3
+    measured = json.loads(report["output"])["jobs"][0]["read"]["clat_ns"]["min"]
+    assert measured >= dilation * least_ns
+    # The device is the one of simulated time. Single reads wait for a refresh of the DRAM.
+    [[paced], [simulated]] = (job_commands(one, "Read") for one in (report, slow))
+    assert min(paced["count"], simulated["count"]) >= READS
+    assert paced["p50_ns"] == pytest.approx(simulated["p50_ns"], rel=0.01)
+    pacing = report["devices"][0]["pacing"]
+    assert pacing["dilation"] == dilation
+    assert pacing["completions"]["count"] >= READS
+    assert pacing["interrupts"]["count"] >= READS
+    print_report(report, tmp_path)
+    printed = capsys.readouterr().out
+    assert "as modelled" in printed
+    assert "Divide what the job has measured by 20." in printed
 
 
-def test_guest_has_devices_in_order_images_and_phases(tmp_path):
+def test_guest_has_devices_images_phases_files_and_a_status(tmp_path):
     image = tmp_path / "data"
     (image / "sub").mkdir(parents=True)
     (image / "sub/words").write_text("some words\n" * 1000)
     script = tmp_path / "job.sh"
     script.write_text(
         "#!/bin/sh\n"
-        "cmp /image/data/sub/words copy && ! touch /image/data/new 2>/dev/null && echo read-only\n"
+        "cmp /image/data/sub/words words && ! touch /image/data/new 2>/dev/null && echo read-only\n"
         "mark reads\ndd if=/dev/nearside0n1 of=/dev/null bs=4k count=7 iflag=direct 2>/dev/null\n"
         "mark 'two words'\ndd if=/dev/zero of=/dev/nearside1n1 bs=4k count=5 oflag=direct 2>/dev/null\n"
+        "mkdir sub\necho $2 > sub/made\ncat job.sh > copy\nexit 7\n"
     )
-    (tmp_path / "copy").write_bytes((image / "sub/words").read_bytes())
-    report = run([str(script), str(tmp_path / "copy")], devices=2, images=[image])
-    assert (report["status"], report["output"]) == (0, "read-only\n")
+    (tmp_path / "words").write_bytes((image / "sub/words").read_bytes())
+    words = [str(script), str(tmp_path / "words"), "text"]
+    report = run(words, devices=2, images=[image], results=tmp_path / "results")
+    assert (report["status"], report["output"]) == (7, "read-only\n")
+    assert sorted(report["files"]) == ["copy", "sub/made"]
+    assert (tmp_path / "results/sub/made").read_text() == "text\n"
+    assert (tmp_path / "results/copy").read_text() == script.read_text()
     found = [
         {phase["name"]: {row["command"]: row["count"] for row in phase["commands"]} for phase in device["phases"]}
         for device in report["devices"]
@@ -276,6 +292,7 @@ def test_guest_runs_from_folders_with_separators_in_their_names(tmp_path, monkey
         run(["true"])
 
 
+@pytest.mark.long
 def test_guest_that_is_interrupted_while_it_boots_ends_its_job(tmp_path):
     scratch = tmp_path / "scratch"
     scratch.mkdir()
@@ -291,7 +308,7 @@ def test_guest_that_is_interrupted_while_it_boots_ends_its_job(tmp_path):
 
 @pytest.mark.parametrize(("words", "number"), [
     (("run", "--model", "fast", "--", "sleep", "1000000"), signal.SIGHUP),
-    (("shell", "--model", "fast"), signal.SIGHUP),
+    pytest.param(("shell", "--model", "fast"), signal.SIGHUP, marks=pytest.mark.long),
     (("shell", "--model", "fast"), signal.SIGTERM),
 ])  # fmt: skip
 def test_guest_leaves_nothing_when_its_terminal_closes(tmp_path, words, number):
@@ -305,6 +322,7 @@ def test_guest_leaves_nothing_when_its_terminal_closes(tmp_path, words, number):
     assert not list(scratch.iterdir())
 
 
+@pytest.mark.long
 def test_guest_that_panics_is_one_line():
     with pytest.raises(NearsideError, match="the guest's kernel has panicked: Kernel panic - not syncing: sysrq"):
         run(["sh", "-c", "echo c > /proc/sysrq-trigger"])

@@ -246,7 +246,7 @@ def test_pmdk_crash_frequent_output_has_one_moment(compiled):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cuts", ["all", "sampled:60"])
+@pytest.mark.parametrize("cuts", ["all", pytest.param("sampled:60", marks=pytest.mark.long)])
 def test_pmdk_crash_words_that_must_be_atomic(compiled, cuts):
     """Only `torn` finds them, as moments are at calls; it also refuses programs that rely on the
     order within a line."""

@@ -46,14 +46,31 @@ PYTEST = [str(BIN / "pytest"), "-n", "2", "--max-worker-restart=0"]
 DATAFUSION = ["--manifest-path", "extensions/datafusion/Cargo.toml"]
 DATAFUSION_RUST = 94  # what it needs
 SEEDS = range(1, 6)  # of `make test-seeds`
+# The steps that take longest, in this order; the others follow. What ends last is then short, and
+# both lanes end together. Others use what the first two build, and cargo waits for another cargo.
+LONGEST = [
+    "bitstreams",
+    "datafusion",
+    "formal",
+    "cargo test",
+    "pytest hw/ip/nvme_ctrl",
+    "cargo test on rtl",
+    "pytest tests",
+    "claims",
+    "pytest hw/engine",
+    "guest",
+    "pytest tests on rtl",
+]
 POWER_UP = ("zeros", "ones", "random")  # what registers start with (hw/dv/hdl.py)
 # The tests that `make test-all` runs with every clock running, too.
 FREE_CLOCKS = ["hw/ip/nvme_ctrl/dv/test_ctrl.py::test_ctrl", "hw/ip/nvme_ctrl/dv/test_ctrl.py::test_ctrl_io_quick"]
 
-# The tests that run on either model. `make test` also runs their modules `sampled` on the RTL.
 # The profile of tests: that of users with the assertions of debug builds, compiled more quickly.
 CHECKED = ["--profile", "checked"]
-SAMPLED = [
+# The tests that run on either model. `make test` also runs their modules `sampled` on the RTL, and
+# `make test-all` those called `extended`, too. A word may be any part of a test's name, so no other
+# test has it there.
+EITHER_MODEL = [
     "--test",
     "behaviour",
     "--test",
@@ -72,9 +89,8 @@ SAMPLED = [
     "served",
     "--test",
     "killed",
-    "--",
-    "sampled",
 ]
+ON_RTL = {"test": ["sampled"], "all": ["sampled", "extended"]}
 
 
 def no_rustfmt() -> str:
@@ -157,7 +173,8 @@ def test_steps(scope: str) -> list[Step]:
             steps.append(Step("cargo test", [*cargo, *ignored], counted=True))
             if everything:  # what a device does is tested on the fast model; a sample of it on the RTL, too
                 rtl = (("NEARSIDE_MODEL", "rtl"),)
-                steps.append(Step("cargo test on rtl", [*cargo, *SAMPLED, *ignored[1:]], counted=True, env=rtl))
+                command = [*cargo, *EITHER_MODEL, "--", *ON_RTL[scope], *ignored[1:]]
+                steps.append(Step("cargo test on rtl", command, counted=True, env=rtl))
         if any((ROOT / name).rglob("test_*.py")):
             # In hw/ simulators share only builds, which are locked. Elsewhere the tests of a module
             # share devices.
@@ -179,6 +196,8 @@ def test_steps(scope: str) -> list[Step]:
     if everything and (ROOT / "python" / "nearside").is_dir():
         # Tests never depend on how fast a machine is; `make docs` measures the rest.
         steps.append(Step("claims", [str(BIN / "nearside"), "claim", "run", "--quick", "--simulated"]))
+    if everything:
+        steps.sort(key=lambda step: LONGEST.index(step.name) if step.name in LONGEST else len(LONGEST))
     return steps
 
 

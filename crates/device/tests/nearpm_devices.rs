@@ -9,24 +9,24 @@
 #[allow(dead_code)] // some of what `behaviour` uses
 #[path = "behaviour/common/mod.rs"]
 mod common;
+#[path = "nearpm_devices/halves.rs"]
+mod extended_halves;
+#[path = "nearpm_devices/numbers.rs"]
+mod extended_numbers;
+#[path = "nearpm_devices/times.rs"]
+mod extended_times;
+#[path = "nearpm_devices/waits.rs"]
+mod extended_waits;
+#[path = "nearpm_devices/zeros.rs"]
+mod extended_zeros;
 #[path = "nearpm_devices/begun.rs"]
 mod sampled_begun;
-#[path = "nearpm_devices/halves.rs"]
-mod sampled_halves;
 #[path = "nearpm_devices/lives.rs"]
 mod sampled_lives;
-#[path = "nearpm_devices/numbers.rs"]
-mod sampled_numbers;
 #[path = "nearpm_devices/races.rs"]
 mod sampled_races;
-#[path = "nearpm_devices/times.rs"]
-mod sampled_times;
 #[path = "nearpm_devices/unmaps.rs"]
 mod sampled_unmaps;
-#[path = "nearpm_devices/waits.rs"]
-mod sampled_waits;
-#[path = "nearpm_devices/zeros.rs"]
-mod sampled_zeros;
 #[path = "nearpm_devices/units.rs"]
 mod units;
 

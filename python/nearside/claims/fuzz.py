@@ -11,7 +11,7 @@ from nearside.types import FuzzReport
 COMMANDS = 100_000
 QUICK = 4_000
 SOAK_BYTES = 10_000_000_000
-QUICK_SOAK_BYTES = 48 << 20
+QUICK_SOAK_BYTES = 24 << 20
 
 
 def campaign(context: Context) -> FuzzReport:

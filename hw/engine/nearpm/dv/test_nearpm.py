@@ -55,7 +55,7 @@ def test_nearpm_faults(units):
     run("cocotb_nearpm_faults", units)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_units_sixteen_complete_at_once():
     """The largest number of units complete their commands at once."""
     simulate(

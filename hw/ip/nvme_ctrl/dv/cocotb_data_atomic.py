@@ -112,7 +112,7 @@ async def atomic_racing_writes(dut):
     env = await start(dut)
     value, media = Values(), Media(env)
     for first, second in PAIRS:
-        for phase in range(-80, 81, (1 if LONG else 3) * (4 if "crumbs" in (first, second) else 2)):
+        for phase in range(-80, 81, (1 if LONG else 5) * (4 if "crumbs" in (first, second) else 2)):
             env.pages = env.pages or list(range((HOST - SPANS) // PAGE))
             if not phase % 16:
                 spread_lines(env, env.rng.choice((1, 8, 60)))
@@ -139,7 +139,7 @@ async def atomic_racing_everything(dut):
     value = Values()
     seen = set()
     for round_ in range(600):
-        if round_ >= 150 and len(seen) == 2:
+        if round_ >= (150 if LONG else 75) and len(seen) == 2:
             break
         env.pages = list(range((HOST - SPANS) // PAGE))
         env.rng.shuffle(env.pages)

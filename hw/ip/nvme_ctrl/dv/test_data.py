@@ -31,14 +31,8 @@ def test_data_quick():
 
 
 @pytest.mark.slow
-def test_data_stopped():
-    """Zeros, verification and deallocation that are ended early."""
-    run("ops_stopped,ops_aborted,ops_aborted_at_every_moment", module="cocotb_data_ops")
-
-
-@pytest.mark.slow
 def test_data_ops():
-    """Zeros, verification, comparison, deallocation."""
+    """Zeros, verification, comparison, deallocation; some are ended early."""
     run(None, module="cocotb_data_ops")
 
 

@@ -10,7 +10,7 @@ use super::shuffle::{gathered, list};
 use super::sort::sorted;
 use super::*;
 
-mod sampled {
+mod extended {
     use super::*;
 
     #[test]
