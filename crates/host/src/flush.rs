@@ -217,7 +217,9 @@ pub(crate) fn fence<T: Turn>(turn: &mut T, cpu: usize, fence: Fence) -> Result<(
 /// Loads from all devices at once, and waits for the answers.
 fn read_back<T: Turn>(turn: &mut T, cpu: usize, devices: &[(usize, Bar, u64)]) -> Result<()> {
     let mut tickets = Vec::new();
-    for &(device, bar, offset) in devices {
+    let place = turn.machine().costs.read_back;
+    for &(device, last_bar, last) in devices {
+        let (bar, offset) = place.unwrap_or((last_bar, last));
         let mapping = Mapping {
             device,
             bar,

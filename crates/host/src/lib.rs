@@ -90,7 +90,8 @@
 //! - **Fences**: [`Fence::Posted`] is `sfence`: it waits until the root complex has accepted
 //!   everything that this CPU has sent or requested to be written back. Writes are posted, so this
 //!   proves nothing about the device. [`Fence::ReadBack`] also loads 4 bytes from each of these
-//!   devices, after the writes; a Nearside device then has them in its persistence domain.
+//!   devices, after the writes; a Nearside device then has them in its persistence domain. The load
+//!   goes to the place in [`HostParameters::read_back`], a register in a testbed.
 //!   [`Fence::Completion`] waits for an answer to the writes, as CXL.mem gives it: the device has
 //!   accepted them, which on a Nearside device is earlier than persistent. Both are an error
 //!   ([`Error::Lost`]), once per CPU, if the device has lost stores since, because its media fail.

@@ -2,7 +2,7 @@
 
 //! What the operations of a host cost, and the sizes of its buffers and its cache.
 
-use sim::Time;
+use sim::{Bar, Time};
 
 /// How a set of the cache selects the line to evict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +57,9 @@ pub struct HostParameters {
     pub wc_buffers: u32,
     /// The cache.
     pub cache: CacheParameters,
+    /// Where a fence that reads back loads from each device; without it where the last store went.
+    /// A device answers any load after all earlier stores, and a register sooner than media.
+    pub read_back: Option<(Bar, u64)>,
 }
 
 impl Default for HostParameters {
@@ -81,6 +84,7 @@ impl Default for HostParameters {
                 ways: 16,
                 policy: ReplacementPolicy::Lru,
             },
+            read_back: None,
         }
     }
 }

@@ -328,11 +328,6 @@ impl EngineHandle {
         open.collect()
     }
 
-    /// Makes the next fence of a CPU load from the page.
-    pub(crate) fn note_store(&self, cpu: &Cpu) -> Result<()> {
-        Ok(cpu.note_store(&self.mapping(MemoryType::Uncached), self.line_offset(0))?)
-    }
-
     /// Starts a status load of all of these.
     fn issue_status_load(&self, cpu: &Cpu) -> Result<StatusLoad> {
         // The load waits for the stores of the same CPU.

@@ -129,8 +129,7 @@
 //! While a commit's fence waits, the CPU fetches the lines of the next objects. Their sizes are
 //! assumed to be those that the transaction has allocated. The stores to a new object would wait
 //! for its lines, and the next order fence for these stores. With shadow paging, new objects are in
-//! host memory. An offloaded commit's fence loads from the command page: the answer follows all
-//! earlier stores, as that of the media does, and is there sooner.
+//! host memory.
 //!
 //! A command is one store of 64 bytes. One load reports which lines of the command page are free.
 //! It is issued after a commit when fewer than 32 lines are known to be free, and evaluated later.

@@ -344,13 +344,12 @@ impl Memory {
     /// A fence after commands to devices, a bit for each: the commands are persistent, and all that
     /// was ordered before them.
     pub fn fence_commands(&mut self, devices: u64) -> Result<()> {
-        let engines: Vec<_> = self.options.engines().cloned().collect();
-        // The fence loads from the command page: its answer, too, follows all earlier stores, and
-        // needs no access of the media.
-        for engine in bits(devices).filter_map(|index| engines.get(index)) {
-            engine.note_store(&self.cpu)?;
+        for index in bits(devices) {
+            let map = Mapping::pm(self.devices.number(index), MemoryType::Uncached);
+            self.cpu.note_store(&map, self.place)?;
         }
         self.fence()?;
+        let engines: Vec<_> = self.options.engines().cloned().collect();
         let prefetch = |engine: &Arc<EngineHandle>, m: &Memory| engine.prefetch_status(&m.cpu);
         let prefetch_all = |m: &mut Memory| {
             let own = bits(devices).filter_map(|index| engines.get(index));

@@ -5,7 +5,8 @@
 use design::{Design, Identity, Profile};
 use device::{Factory, FaultInjection, Model, RtlOptions};
 use host::{HostParameters, Machine, SharedMachine};
-use sim::Media;
+use sim::{Bar, Media};
+use spec::bar4::STATUS;
 
 use crate::{attach, host_parameters, set_media_profile, PoweredDevice, Result, Testbed};
 
@@ -143,7 +144,10 @@ impl<'a> Builder<'a> {
         let system = attach(&design.attached()?.0, powered)?;
         let parameters = match self.host {
             Some(parameters) => parameters,
-            None => host_parameters(&design.cpu.host()?),
+            None => HostParameters {
+                read_back: Some((Bar::Control, STATUS)),
+                ..host_parameters(&design.cpu.host()?)
+            },
         };
         let testbed = Testbed {
             machine: SharedMachine::new(Machine::new(system, parameters)),

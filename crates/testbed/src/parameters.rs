@@ -40,6 +40,7 @@ pub fn host_parameters(profile: &HostProfile) -> HostParameters {
                 design::host::ReplacementPolicy::Random => ReplacementPolicy::Random,
             },
         },
+        read_back: None,
     }
 }
 
