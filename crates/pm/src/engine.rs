@@ -290,11 +290,10 @@ impl EngineHandle {
                 cpu.sleep_until(cpu.now() + POLL_INTERVAL)?;
             }
         };
-        let bytes = page::encode(&command.arguments()).map_err(invalid)?;
         cpu.store(
             &self.mapping(MemoryType::Uncached),
             self.line_offset(submitted.line),
-            &bytes,
+            &command.to_line(),
         )?;
         self.state().lines[submitted.line] = LineState::Busy(IssuedCommand {
             number: submitted.number,
