@@ -188,7 +188,7 @@ fn write_text(bar: Bar, offset: u64, data: &[u8]) -> String {
             let bytes = data[8 * n..8 * n + 8].try_into();
             bytes.map_or(0, u64::from_le_bytes)
         };
-        Command::from_arguments(&std::array::from_fn(|n| long(n + 1)))
+        Command::from_words(&std::array::from_fn(long))
     });
     match (bar, command.flatten()) {
         (_, Some(c)) => {

@@ -32,6 +32,8 @@ const POINTER: u64 = 262_144;
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Mechanism {
     Undo,
+    /// Commands with several ranges, small ones and larger ones.
+    UndoRanges,
     Redo,
     Checkpoint,
     Shadow,
@@ -135,6 +137,16 @@ impl Run {
                 for (at, len) in OBJECTS {
                     self.submit(pool.undo(0, at, len as u64));
                     self.store(at, &vec![value; len]);
+                }
+                self.submit(pool.command(Operation::Commit, 0));
+            }
+            Mechanism::UndoRanges => {
+                let [first, second, third, fourth] = OBJECTS.map(|(at, len)| (at, len as u64));
+                for ranges in [[first, third], [second, fourth]] {
+                    self.submit(pool.undo_ranges(0, &ranges));
+                    for (at, len) in ranges {
+                        self.store(at, &vec![value; len as usize]);
+                    }
                 }
                 self.submit(pool.command(Operation::Commit, 0));
             }
@@ -342,6 +354,11 @@ mod sampled {
     #[ignore = "takes seconds"]
     fn crash_with_undo_logs_is_recovered() {
         survives(Mechanism::Undo);
+    }
+
+    #[test]
+    fn crash_with_several_ranges_a_command_is_recovered() {
+        survives(Mechanism::UndoRanges);
     }
 
     #[test]

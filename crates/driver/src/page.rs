@@ -132,8 +132,16 @@ impl CommandPage {
 
     /// Writes a command with up to 7 arguments. An error if all 64 lines are busy.
     pub fn submit<H: Host>(&mut self, host: &mut H, arguments: &[u64]) -> Result<SubmittedCommand> {
+        self.submit_line(host, &encode(arguments)?)
+    }
+
+    /// Submits a command of these bytes, in the same way.
+    pub fn submit_line<H: Host>(
+        &mut self,
+        host: &mut H,
+        command: &[u8; COMMAND],
+    ) -> Result<SubmittedCommand> {
         host.run_on(0);
-        let command = encode(arguments)?;
         if self.free == 0 {
             self.free = self.idle_lines(host)?;
         }
@@ -146,7 +154,7 @@ impl CommandPage {
         self.next = (line + 1) % LINE_COUNT;
         self.count += 1;
         self.commands[line as usize] = self.count;
-        host.write(Bar::Control, self.line_offset(line), &command)?;
+        host.write(Bar::Control, self.line_offset(line), command)?;
         Ok(SubmittedCommand {
             line,
             number: self.count,

@@ -4,7 +4,7 @@
 
 use std::slice;
 
-use nearpm_model::{Arguments, Engine};
+use nearpm_model::{Engine, Words};
 use spec::nearpm::{payload_crc, Descriptor, Header, LogState, RecordKind, RecordWriter};
 
 /// A line of 64 bytes.
@@ -26,12 +26,12 @@ pub unsafe extern "C" fn nearpm_execute(
     engine: &mut Engine,
     memory: *mut u8,
     bytes: usize,
-    arguments: &Arguments,
+    words: &Words,
     value: &mut u64,
 ) -> u32 {
     // SAFETY: the caller guarantees it.
     let memory = unsafe { slice::from_raw_parts_mut(memory, bytes) };
-    let result = engine.execute(memory, arguments);
+    let result = engine.execute(memory, words);
     *value = result.unwrap_or(0);
     result.err().map_or(0, |refusal| refusal as u32)
 }

@@ -26,8 +26,8 @@ use spec::nearpm::{
     THREADS,
 };
 
-/// Arguments of a command, the first one its operation.
-pub type Arguments = [u64; 7];
+/// The words of a command's line; the second one has its operation.
+pub type Words = [u64; 8];
 
 /// The result of a command: its value, which is 0 if the operation has none.
 pub type CommandResult = Result<u64, ErrorBit>;
@@ -124,12 +124,8 @@ impl Engine {
     }
 
     /// Executes a command.
-    pub fn execute<M: Memory + ?Sized>(
-        &mut self,
-        memory: &mut M,
-        arguments: &Arguments,
-    ) -> CommandResult {
-        let command = Command::from_arguments(arguments).filter(well_formed);
+    pub fn execute<M: Memory + ?Sized>(&mut self, memory: &mut M, words: &Words) -> CommandResult {
+        let command = Command::from_words(words).filter(well_formed);
         let c = &command.ok_or(ErrorBit::Invalid)?;
         if c.operation == Operation::PoolMap {
             return self.map(c);
@@ -240,43 +236,22 @@ impl Pool {
         match c.operation {
             Operation::Undo | Operation::Redo | Operation::Checkpoint => {
                 let source = address?;
-                let (kind, object) = match c.operation {
-                    Operation::Undo => (RecordKind::Undo, source),
-                    Operation::Redo => (RecordKind::Redo, target?),
-                    _ => (RecordKind::Checkpoint, source),
+                let object = match c.operation {
+                    Operation::Redo => target?,
+                    _ => source,
                 };
-                let (at, next) = (log.next, next_record(log.next, c.bytes));
-                if log.committed {
-                    return Err(ErrorBit::Busy);
+                media.make_records(memory, log, &[(source, object, c.bytes)])
+            }
+            Operation::UndoRanges | Operation::CheckpointRanges => {
+                let ranges = c.used_ranges().iter();
+                let made: Vec<_> = ranges.map(|r| (r.offset, r.offset, r.bytes)).collect();
+                if made
+                    .iter()
+                    .any(|(at, _, bytes)| at + bytes > self.map.bytes)
+                {
+                    return Err(ErrorBit::OutOfPool);
                 }
-                if next > self.map.value {
-                    return Err(ErrorBit::LogFull);
-                }
-                let mut payload = memory.read(self.map.target + source, c.bytes);
-                let header = Header {
-                    kind,
-                    pool: c.pool,
-                    thread: c.thread,
-                    writer: RecordWriter::Engine,
-                    generation: log.generation,
-                    object,
-                    bytes: c.bytes as u32,
-                    number: log.records.len() as u32,
-                    previous: log.records.last().map_or(0, |record| record.at),
-                    transaction: c.transaction,
-                    payload_crc: payload_crc(&payload),
-                };
-                log.records.push(Record {
-                    at,
-                    kind,
-                    object,
-                    bytes: c.bytes,
-                });
-                log.next = next;
-                payload.resize(padded(c.bytes) as usize, 0);
-                memory.write(media.place + at + LINE, &payload);
-                memory.write(media.place + at, &header.to_line());
-                Ok(at)
+                media.make_records(memory, log, &made)
             }
             Operation::Apply => {
                 let target = target?;
@@ -377,6 +352,58 @@ struct LogMedia<'a> {
 }
 
 impl LogMedia<'_> {
+    /// Makes records of ranges, all or none: offset of the bytes, offset of the object, bytes.
+    /// Returns the offset of the first record in the log.
+    fn make_records<M: Memory + ?Sized>(
+        &self,
+        memory: &mut M,
+        log: &mut Log,
+        ranges: &[(u64, u64, u64)],
+    ) -> CommandResult {
+        let c = self.command;
+        let kind = match c.operation {
+            Operation::Undo | Operation::UndoRanges => RecordKind::Undo,
+            Operation::Redo => RecordKind::Redo,
+            _ => RecordKind::Checkpoint,
+        };
+        if log.committed {
+            return Err(ErrorBit::Busy);
+        }
+        let end = |at, (_, _, bytes): &(u64, u64, u64)| next_record(at, *bytes);
+        if ranges.iter().fold(log.next, end) > self.map.value {
+            return Err(ErrorBit::LogFull);
+        }
+        let first = log.next;
+        for (source, object, bytes) in ranges.iter().copied() {
+            let at = log.next;
+            let mut payload = memory.read(self.map.target + source, bytes);
+            let header = Header {
+                kind,
+                pool: c.pool,
+                thread: c.thread,
+                writer: RecordWriter::Engine,
+                generation: log.generation,
+                object,
+                bytes: bytes as u32,
+                number: log.records.len() as u32,
+                previous: log.records.last().map_or(0, |record| record.at),
+                transaction: c.transaction,
+                payload_crc: payload_crc(&payload),
+            };
+            log.records.push(Record {
+                at,
+                kind,
+                object,
+                bytes,
+            });
+            log.next = next_record(at, bytes);
+            payload.resize(padded(bytes) as usize, 0);
+            memory.write(self.place + at + LINE, &payload);
+            memory.write(self.place + at, &header.to_line());
+        }
+        Ok(first)
+    }
+
     fn describe<M: Memory + ?Sized>(
         &self,
         memory: &mut M,
@@ -482,6 +509,11 @@ fn well_formed(c: &Command) -> bool {
             [true, true, false, false, false],
             copied && aligned(&[c.address, c.bytes]),
         ),
+        UndoRanges => ([false; 5], true),
+        CheckpointRanges => {
+            let mut ranges = c.used_ranges().iter();
+            ([false; 5], ranges.all(|r| aligned(&[r.offset, r.bytes])))
+        }
         Redo | Copy => ([true, true, true, false, false], copied),
         Apply => (
             [false, true, true, true, false],

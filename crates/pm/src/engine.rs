@@ -291,11 +291,10 @@ impl EngineHandle {
                 cpu.sleep_until(cpu.now() + POLL_INTERVAL)?;
             }
         };
-        let bytes = page::encode(&command.arguments()).map_err(invalid)?;
         cpu.store(
             &self.mapping(MemoryType::Uncached),
             self.line_offset(submitted.line),
-            &bytes,
+            &command.to_line(),
         )?;
         let executed = |machine: &mut host::Machine| machine.stores_executed(cpu.number());
         let store = cpu.shared().with_machine(executed);

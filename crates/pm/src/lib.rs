@@ -98,9 +98,9 @@
 //!
 //! With the CPU as the executor:
 //!
-//! - undo: old bytes go to the log with non-temporal stores, with one fence for all records since
-//!   the last one. Then stores in place; at the commit `clwb` of all lines, fence, descriptor,
-//!   fence.
+//! - undo: old bytes go to the log with non-temporal stores. One fence for all records since the
+//!   last one precedes the first store to their ranges. Then stores in place; at the commit `clwb`
+//!   of all lines, fence, descriptor, fence.
 //! - redo: stores go to host memory. At the commit: records, fence, descriptor, fence, stores in
 //!   place, `clwb`, fence, descriptor, fence.
 //! - checkpoint: as undo, but with whole pages of 4 KiB. A pool's transactions take turns.
@@ -110,7 +110,9 @@
 //! Offloaded:
 //!
 //! - undo, checkpoint: a command for each range, without a fence; stores in place; at the commit
-//!   `clwb`, `sfence`, commit command, fence.
+//!   `clwb`, `sfence`, commit command, fence. Undo ranges of at most 448 bytes share a command, up
+//!   to seven: they are gathered until the first store to one of them. Larger ranges and pages have
+//!   a command each, since several units make their records at the same time.
 //! - redo: new bytes go to the staging area, `sfence`, commands for records, commit. The CPU
 //!   applies records of at most 256 bytes, so that their lines stay in the cache: `clwb`, `sfence`.
 //!   Commands apply the others, then delete the log; fence.

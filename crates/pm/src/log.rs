@@ -10,7 +10,8 @@ use std::sync::Arc;
 use host::{Cpu, PendingLoad};
 use spec::nearpm::{
     next_record, padded, payload_crc, register, Command, Completion, Descriptor, Header, LogState,
-    Operation, RecordKind, RecordWriter, FIRST_RECORD, LINE, MAX_BYTES,
+    ObjectRange, Operation, RecordKind, RecordWriter, FIRST_RECORD, LINE, MAX_BYTES, OFFSET_BITS,
+    RANGES, RANGES_TRANSACTION_BITS,
 };
 
 use crate::devices::{bits, Devices};
@@ -26,6 +27,10 @@ const WINDOW: u64 = 0x1000_0000_0000;
 /// Most bytes of a redo record that the CPU applies instead of the engine: about as many as two
 /// commands take.
 const CPU_APPLY_BYTES: u64 = 256;
+
+/// Most bytes of a range that shares a command with others. An engine makes records of this size
+/// in one burst each; larger ones are made sooner by several units.
+const MAX_GATHERED_BYTES: u64 = 448;
 
 /// The virtual address of an offset in the window.
 pub(crate) fn address(place: u64) -> u64 {
@@ -144,8 +149,11 @@ pub(crate) struct Log {
     states: Vec<Vec<ThreadLog>>,
     turn: usize,
     transaction: u64,
-    /// Records were written that may not be persistent yet.
-    unpersisted: bool,
+    /// Ranges whose records the CPU has written, and that may not be persistent yet; or that the
+    /// engine gets with the next command.
+    unpersisted: Ranges,
+    /// For each device, ranges that the next command records.
+    gathered: Vec<Vec<ObjectRange>>,
     offload: Option<Arc<Offload>>,
     snapshots: bool,
 }
@@ -159,13 +167,15 @@ impl Log {
         offload: Option<Arc<Offload>>,
     ) -> Log {
         let parts = |turn: &Vec<u64>| turn.iter().map(|n| ThreadLog::new(*n)).collect();
+        let devices = generations.first().map_or(0, Vec::len);
         Log {
             placement,
             number: thread * generations.len() as u8,
             states: generations.iter().map(parts).collect(),
             turn: 0,
             transaction: 0,
-            unpersisted: false,
+            unpersisted: Ranges::default(),
+            gathered: vec![Vec::new(); devices],
             offload,
             snapshots: true,
         }
@@ -285,22 +295,82 @@ impl Log {
             }
             return Ok(());
         };
-        let operation = match kind {
-            RecordKind::Checkpoint => Operation::Checkpoint,
-            _ => Operation::Undo,
-        };
         for index in offload.indices() {
             for (start, bytes) in record_ranges(offload.devices.local_range(index, &range)) {
                 self.reserve(index, kind, start, bytes)?;
                 m.counts.records += 1;
                 m.counts.payload += bytes;
-                self.command(m, index, operation, |offload, command| {
-                    command.address = offload.address(start);
-                    command.bytes = bytes;
-                })?;
+                self.gather(m, index, kind, start, bytes)?;
             }
         }
+        self.unpersisted.add(range);
         Ok(())
+    }
+
+    /// Adds a range to those that the next command to a device records.
+    fn gather(
+        &mut self,
+        m: &mut Memory,
+        index: usize,
+        kind: RecordKind,
+        offset: u64,
+        bytes: u64,
+    ) -> Result<()> {
+        let fits = kind == RecordKind::Undo
+            && bytes <= MAX_GATHERED_BYTES
+            && offset >> OFFSET_BITS == 0
+            && self.transaction >> RANGES_TRANSACTION_BITS == 0;
+        let range = ObjectRange { offset, bytes };
+        if !fits {
+            // Records have the order of their ranges.
+            self.submit_gathered(m, index)?;
+            return self.record_one(m, index, kind, range);
+        }
+        self.gathered[index].push(range);
+        match self.gathered[index].len() < RANGES {
+            true => Ok(()),
+            false => self.submit_gathered(m, index),
+        }
+    }
+
+    /// Submits a command that records one range.
+    fn record_one(
+        &mut self,
+        m: &mut Memory,
+        index: usize,
+        kind: RecordKind,
+        range: ObjectRange,
+    ) -> Result<()> {
+        let operation = match kind {
+            RecordKind::Checkpoint => Operation::Checkpoint,
+            _ => Operation::Undo,
+        };
+        let submitted = self.command(m, index, operation, |offload, command| {
+            command.address = offload.address(range.offset);
+            command.bytes = range.bytes;
+        });
+        submitted.map(drop)
+    }
+
+    /// Submits the command that records the gathered ranges of a device.
+    fn submit_gathered(&mut self, m: &mut Memory, index: usize) -> Result<()> {
+        let ranges = std::mem::take(&mut self.gathered[index]);
+        match ranges.as_slice() {
+            [] => Ok(()),
+            [range] => self.record_one(m, index, RecordKind::Undo, *range),
+            ranges => {
+                let submitted = self.command(m, index, Operation::UndoRanges, |_, command| {
+                    command.ranges[..ranges.len()].copy_from_slice(ranges);
+                });
+                submitted.map(drop)
+            }
+        }
+    }
+
+    /// Submits the commands that record the gathered ranges of all devices.
+    fn submit_all_gathered(&mut self, m: &mut Memory) -> Result<()> {
+        self.unpersisted.clear();
+        (0..self.gathered.len()).try_for_each(|index| self.submit_gathered(m, index))
     }
 
     /// Writes a record by the CPU. It is persistent after [`Log::persist_records`].
@@ -316,9 +386,9 @@ impl Log {
         let previous = part.made.last().map_or(0, |made| made.at);
         let generation = part.generation;
         let at = self.reserve(0, kind, object, payload.len() as u64)?;
-        let writer = match self.unpersisted {
-            true => RecordWriter::Cpu,
-            false => RecordWriter::CpuOrdered,
+        let writer = match self.unpersisted.is_empty() {
+            true => RecordWriter::CpuOrdered,
+            false => RecordWriter::Cpu,
         };
         let header = Header {
             kind,
@@ -342,17 +412,21 @@ impl Log {
         m.stream(self.placement.log + at, &record)?;
         m.counts.records += 1;
         m.counts.payload += payload.len() as u64;
-        self.unpersisted = true;
+        self.unpersisted.add(object..object + payload.len() as u64);
         Ok(())
     }
 
-    /// After this the logged ranges may be changed. The CPU's records are persistent; the engine
+    /// After this a logged range may be changed. The CPU's records of it are persistent; the engine
     /// makes its records before it accepts later stores.
-    pub fn persist_records(&mut self, m: &mut Memory) -> Result<()> {
-        if std::mem::take(&mut self.unpersisted) {
-            m.fence_between()?;
+    pub fn persist_records(&mut self, m: &mut Memory, range: Range<u64>) -> Result<()> {
+        if !self.unpersisted.overlaps(&range) {
+            return Ok(());
         }
-        Ok(())
+        if self.is_offloaded() {
+            return self.submit_all_gathered(m);
+        }
+        self.unpersisted.clear();
+        m.fence_between()
     }
 
     /// Submits a command to the engine of a device.
@@ -398,7 +472,7 @@ impl Log {
         self.write_descriptor(m, LogState::Open, generation)?;
         m.fence()?;
         self.state(0).empty(false);
-        self.unpersisted = false;
+        self.unpersisted.clear();
         Ok(())
     }
 
@@ -416,6 +490,8 @@ impl Log {
             m.fence_between()?;
             return self.write_empty_descriptor(m);
         };
+        // Nothing was stored to the ranges that are left.
+        self.submit_all_gathered(m)?;
         m.fence_posted()?;
         // A device with stores but no records takes part, too: when it has completed its part, its
         // stores are persistent.
@@ -459,6 +535,7 @@ impl Log {
             return Ok(());
         }
         if let Some(offload) = self.offload.clone() {
+            self.submit_all_gathered(m)?;
             return self.abort_offloaded(m, &offload, kept, dirty);
         }
         // Redo records hold bytes that were not applied.

@@ -30,6 +30,17 @@ impl Ranges {
         out
     }
 
+    /// True if a byte of a range is in the set.
+    pub fn overlaps(&self, range: &Range<u64>) -> bool {
+        let before = self.0.range(..range.end).next_back();
+        before.is_some_and(|(start, end)| *end > range.start && *start < range.end)
+    }
+
+    /// True without ranges.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Adds a range.
     pub fn add(&mut self, range: Range<u64>) {
         if range.is_empty() {
@@ -78,6 +89,8 @@ mod tests {
                 let missing = set.missing(start..end);
                 assert!(missing.iter().all(|r| !r.is_empty()));
                 assert_eq!(missing.into_iter().flatten().collect::<Vec<_>>(), want);
+                let overlaps = want.len() as u64 != end - start;
+                assert_eq!(set.overlaps(&(start..end)), overlaps);
                 set.add(start..end);
                 bytes[start as usize..end as usize].fill(true);
                 let all: Vec<u64> = set.iter().flatten().collect();

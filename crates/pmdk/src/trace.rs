@@ -86,14 +86,15 @@ pub fn parse(bytes: &[u8]) -> pm::Result<Vec<Event>> {
             2 => Event::Fence,
             3 => Event::Stream { place, bytes },
             4 => {
-                let mut arguments = [0; COMMAND + 1];
-                arguments[0] = bytes;
-                arguments[1] = place;
-                for argument in &mut arguments[2..] {
+                // The trace leaves out the first word, which is 0.
+                let mut words = [0; COMMAND + 2];
+                words[1] = bytes;
+                words[2] = place;
+                for word in &mut words[3..] {
                     let (_, next) = rest.next().ok_or_else(|| format_error(at))?;
-                    *argument = self::place(next);
+                    *word = self::place(next);
                 }
-                Event::Command(Command::from_arguments(&arguments).ok_or_else(|| format_error(at))?)
+                Event::Command(Command::from_words(&words).ok_or_else(|| format_error(at))?)
             }
             5 => Event::Transaction,
             _ => return Err(format_error(at)),

@@ -294,7 +294,7 @@ fn decode_command(data: &[u8]) -> Option<Command> {
         let bytes = data[8 * n..8 * n + 8].try_into();
         bytes.map_or(0, u64::from_le_bytes)
     };
-    Command::from_arguments(&std::array::from_fn(|n| long(n + 1)))
+    Command::from_words(&std::array::from_fn(long))
 }
 
 /// Checks a whole log; returns the first violation. See [`Checker::new`].

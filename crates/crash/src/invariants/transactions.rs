@@ -45,7 +45,7 @@ impl DistributedTransactions {
         use Operation::*;
         let (log, transaction) = (log_of(command), command.transaction);
         match command.operation {
-            Undo | Redo | Checkpoint => {
+            Undo | Redo | Checkpoint | UndoRanges | CheckpointRanges => {
                 let part = self.participation(log, transaction, device);
                 (part.takes_part, part.at) = (true, at);
                 part.pending_records += 1;
@@ -80,7 +80,7 @@ impl DistributedTransactions {
             return Ok(());
         };
         match command.operation {
-            Undo | Redo | Checkpoint => {
+            Undo | Redo | Checkpoint | UndoRanges | CheckpointRanges => {
                 if let Some(part) = parts.get_mut(device) {
                     part.pending_records = part.pending_records.saturating_sub(1);
                 }

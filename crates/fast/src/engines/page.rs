@@ -168,12 +168,17 @@ impl Page {
         self.job = Some(self.job_of(kept));
     }
 
-    /// The job of the command in a line.
-    pub(super) fn job_of(&self, line: u8) -> Job {
+    /// The words of the command in a line.
+    pub(super) fn words_of(&self, line: u8) -> [u64; LINE_BYTES / 8] {
         let bytes = &self.lines[usize::from(line)].bytes;
+        let word = |n: usize| bytes[8 * n..8 * n + 8].iter().rev();
+        std::array::from_fn(|n| word(n).fold(0, |v, &b| v << 8 | u64::from(b)))
+    }
+
+    /// The job of the command in a line.
+    fn job_of(&self, line: u8) -> Job {
         let mut job = Job::default();
-        for (n, word) in bytes.chunks_exact(8).enumerate() {
-            let value = word.iter().rev().fold(0, |v, &b| v << 8 | u64::from(b));
+        for (n, value) in self.words_of(line).into_iter().enumerate() {
             match n.checked_sub(1) {
                 Some(argument) if argument < self.arguments => job.arguments[argument] = value,
                 _ => job.malformed |= value != 0,

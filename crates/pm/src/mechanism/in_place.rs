@@ -90,7 +90,7 @@ impl Mechanism for InPlace {
             // Fresh bytes may change before the records are persistent.
             match self.fresh.missing(range.clone()).is_empty() {
                 true => Ok(()),
-                false => self.log.persist_records(m),
+                false => self.log.persist_records(m, range.clone()),
             }
         };
         m.count_consistency_time(|m| m.count_creation_time(create))?;

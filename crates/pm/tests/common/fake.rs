@@ -90,9 +90,8 @@ impl FakeDevice {
             "line {n} is busy"
         );
         let long = |n: usize| u64::from_le_bytes(data[8 * n..8 * n + 8].try_into().unwrap());
-        assert_eq!(long(0), 0);
-        let arguments = std::array::from_fn(|n| long(n + 1));
-        let (result, value) = match self.engine.execute(&mut self.memory, &arguments) {
+        let words = std::array::from_fn(long);
+        let (result, value) = match self.engine.execute(&mut self.memory, &words) {
             Ok(value) => (0, value),
             Err(refusal) => (ReturnValue::from(refusal).0, 0),
         };

@@ -22,6 +22,10 @@ pub enum Operation {
     Redo = 0x11,
     /// Records pages.
     Checkpoint = 0x12,
+    /// Records the old bytes of up to [`RANGES`] ranges: all or none.
+    UndoRanges = 0x13,
+    /// Records pages of up to [`RANGES`] ranges: all or none.
+    CheckpointRanges = 0x14,
     /// Ends the transaction: its records are no longer valid.
     Commit = 0x18,
     /// Marks the redo records to be applied.
@@ -42,7 +46,7 @@ pub enum Operation {
 
 impl Operation {
     /// All operations.
-    pub const ALL: [Operation; 15] = [
+    pub const ALL: [Operation; 17] = [
         Operation::PoolMap,
         Operation::PoolUnmap,
         Operation::LogOpen,
@@ -50,6 +54,8 @@ impl Operation {
         Operation::Undo,
         Operation::Redo,
         Operation::Checkpoint,
+        Operation::UndoRanges,
+        Operation::CheckpointRanges,
         Operation::Commit,
         Operation::CommitRedo,
         Operation::Apply,
@@ -64,9 +70,41 @@ impl Operation {
     pub fn from_number(number: u8) -> Option<Operation> {
         Operation::ALL.into_iter().find(|op| *op as u8 == number)
     }
+
+    /// Its command has ranges instead of an address and bytes.
+    pub fn has_ranges(self) -> bool {
+        matches!(self, Operation::UndoRanges | Operation::CheckpointRanges)
+    }
 }
 
-/// A command: the arguments of its line in the command page.
+/// Most ranges of a command.
+pub const RANGES: usize = 7;
+/// Bits of the offset of a range in its pool.
+pub const OFFSET_BITS: u32 = 40;
+/// Bits of the length of a range.
+const LENGTH_BITS: u32 = 16;
+/// Most bytes of a range.
+pub const MAX_RANGE_BYTES: u64 = (1 << LENGTH_BITS) - 1;
+/// The transaction of a command with ranges has this number of bits, a byte from each range.
+pub const RANGES_TRANSACTION_BITS: u32 = 8 * RANGES as u32;
+/// Lowest bit of a range's byte of the transaction.
+const TRANSACTION: u32 = OFFSET_BITS + LENGTH_BITS;
+/// Lowest bit of the number of ranges in the operation's word, and its mask.
+const COUNT: u32 = 24;
+const COUNT_MASK: u64 = 7 << COUNT;
+/// Words of the ranges in a line, in the order of the ranges. Word 1 has the operation.
+const RANGE_WORDS: [usize; RANGES] = [0, 2, 3, 4, 5, 6, 7];
+
+/// A range of a command with several ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ObjectRange {
+    /// Offset in the pool, of at most [`OFFSET_BITS`] bits.
+    pub offset: u64,
+    /// Bytes, at most [`MAX_RANGE_BYTES`]; 0: there is no range.
+    pub bytes: u64,
+}
+
+/// A command: the contents of its line in the command page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
     /// The operation.
@@ -89,6 +127,9 @@ pub struct Command {
     pub value: u64,
     /// Depends on the operation.
     pub extra: u64,
+    /// The ranges of an operation that has them, from the first one on. Its transaction has at most
+    /// [`RANGES_TRANSACTION_BITS`] bits.
+    pub ranges: [ObjectRange; RANGES],
 }
 
 impl Command {
@@ -105,49 +146,101 @@ impl Command {
             transaction: 0,
             value: 0,
             extra: 0,
+            ranges: [ObjectRange::default(); RANGES],
         }
     }
 
-    /// The arguments of the command page.
-    pub fn arguments(&self) -> [u64; 7] {
+    /// The ranges that it has.
+    pub fn used_ranges(&self) -> &[ObjectRange] {
+        let used = self.ranges.iter().take_while(|range| range.bytes != 0);
+        &self.ranges[..used.count()]
+    }
+
+    /// The words of its line.
+    pub fn words(&self) -> [u64; 8] {
         let operation = self.operation as u64
             | u64::from(self.pool) << 8
             | u64::from(self.thread) << 16
             | u64::from(self.process) << 32;
-        [
-            operation,
-            self.address,
-            self.bytes,
-            self.target,
-            self.transaction,
-            self.value,
-            self.extra,
-        ]
+        if !self.operation.has_ranges() {
+            return [
+                0,
+                operation,
+                self.address,
+                self.bytes,
+                self.target,
+                self.transaction,
+                self.value,
+                self.extra,
+            ];
+        }
+        let mut words = [0; 8];
+        words[1] = operation | (self.used_ranges().len() as u64) << COUNT;
+        let transaction = self.transaction.to_le_bytes();
+        for ((word, range), byte) in RANGE_WORDS.iter().zip(&self.ranges).zip(transaction) {
+            words[*word] =
+                range.offset | range.bytes << OFFSET_BITS | u64::from(byte) << TRANSACTION;
+        }
+        words
     }
 
-    /// The command of arguments; `None` if the operation is unknown.
-    pub fn from_arguments(arguments: &[u64; 7]) -> Option<Command> {
-        let [operation, address, bytes, target, transaction, value, extra] = *arguments;
-        let number = operation as u8;
-        let (pool, thread) = ((operation >> 8) as u8, (operation >> 16) as u8);
-        if operation & 0xFFFF_0000_FF00_0000 != 0
+    /// The bytes of its line.
+    pub fn to_line(&self) -> [u8; 64] {
+        let words = self.words();
+        std::array::from_fn(|n| words[n / 8].to_le_bytes()[n % 8])
+    }
+
+    /// The arguments of the command page, for operations without ranges.
+    pub fn arguments(&self) -> [u64; 7] {
+        let words = self.words();
+        std::array::from_fn(|n| words[n + 1])
+    }
+
+    /// The command of a line's words; `None` if the operation is unknown, or bits are set that are
+    /// reserved.
+    pub fn from_words(words: &[u64; 8]) -> Option<Command> {
+        let [first, word, address, bytes, target, transaction, value, extra] = *words;
+        let operation = Operation::from_number(word as u8)?;
+        let (pool, thread) = ((word >> 8) as u8, (word >> 16) as u8);
+        let count = match operation.has_ranges() {
+            true => COUNT_MASK,
+            false => 0,
+        };
+        if word & 0xFFFF_0000_FF00_0000 & !count != 0
             || pool >= super::POOLS
             || thread >= super::THREADS
         {
             return None;
         }
-        Some(Command {
-            operation: Operation::from_number(number)?,
-            pool,
-            thread,
-            process: (operation >> 32) as u16,
+        let command = Command::new(operation, (word >> 32) as u16, pool, thread);
+        if operation.has_ranges() {
+            return command.with_ranges((word & COUNT_MASK) >> COUNT, words);
+        }
+        (first == 0).then_some(Command {
             address,
             bytes,
             target,
             transaction,
             value,
             extra,
+            ..command
         })
+    }
+
+    /// The command with the ranges of a line's words. `None`: there are not `count` of them.
+    fn with_ranges(mut self, count: u64, words: &[u64; 8]) -> Option<Command> {
+        for (n, word) in RANGE_WORDS.into_iter().enumerate() {
+            let word = words[word];
+            self.transaction |= (word >> TRANSACTION) << (8 * n);
+            self.ranges[n] = ObjectRange {
+                offset: word & ((1 << OFFSET_BITS) - 1),
+                bytes: word >> OFFSET_BITS & MAX_RANGE_BYTES,
+            };
+        }
+        let (used, others) = self.ranges.split_at(count as usize);
+        let given = !used.is_empty() && used.iter().all(|range| range.bytes != 0);
+        let clear = others.iter().all(|range| *range == ObjectRange::default());
+        (given && clear).then_some(self)
     }
 }
 
@@ -267,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn nearpm_command_arguments_are_read_as_written() {
+    fn nearpm_command_words_are_read_as_written() {
         let command = Command {
             address: 1,
             bytes: 2,
@@ -277,12 +370,51 @@ mod tests {
             extra: 6,
             ..Command::new(Operation::Redo, 0xABCD, 15, 14)
         };
-        let arguments = command.arguments();
-        assert_eq!(Command::from_arguments(&arguments), Some(command));
+        let words = command.words();
+        assert_eq!(Command::from_words(&words), Some(command));
+        assert_eq!(command.arguments(), words[1..]);
         for bit in (24..32).chain(48..64) {
-            let mut wrong = arguments;
-            wrong[0] ^= 1 << bit;
-            assert_eq!(Command::from_arguments(&wrong), None);
+            let mut wrong = words;
+            wrong[1] ^= 1 << bit;
+            assert_eq!(Command::from_words(&wrong), None);
+        }
+        assert_eq!(Command::from_words(&[1, words[1], 0, 0, 0, 0, 0, 0]), None);
+    }
+
+    #[test]
+    fn nearpm_command_ranges_are_read_as_written() {
+        for count in 1..=RANGES {
+            let mut command = Command::new(Operation::UndoRanges, 0xABCD, 15, 14);
+            command.transaction = 0x77_6655_4433_2211;
+            for (n, range) in command.ranges[..count].iter_mut().enumerate() {
+                range.offset = (1 << OFFSET_BITS) - 1 - n as u64;
+                range.bytes = MAX_RANGE_BYTES - n as u64;
+            }
+            let words = command.words();
+            assert_eq!(Command::from_words(&words), Some(command));
+            assert_eq!(words[1] >> 24 & 0xFF, count as u64);
+            let last = words[RANGE_WORDS[count - 1]];
+            assert_eq!(last >> 56, 0x11 * count as u64);
+            // Another count, a range without bytes, and one after the last range.
+            for wrong in 0..8 {
+                let mut words = words;
+                words[1] = words[1] & !COUNT_MASK | wrong << COUNT;
+                let found = Command::from_words(&words);
+                assert_eq!(found.is_some(), wrong == count as u64, "{count} {wrong}");
+            }
+            for (n, word) in RANGE_WORDS.into_iter().enumerate() {
+                let mut words = words;
+                words[word] ^= MAX_RANGE_BYTES << OFFSET_BITS;
+                words[word] |= 1;
+                let found = Command::from_words(&words);
+                let kept = n < count && n > 0;
+                assert_eq!(found.is_some(), kept, "{count} {n}");
+            }
+            for bit in (27..32).chain(48..64) {
+                let mut words = words;
+                words[1] ^= 1 << bit;
+                assert_eq!(Command::from_words(&words), None);
+            }
         }
     }
 }

@@ -10,7 +10,10 @@ mod command;
 mod log;
 mod peers;
 
-pub use command::{Command, ErrorBit, Operation, ReturnValue};
+pub use command::{
+    Command, ErrorBit, ObjectRange, Operation, ReturnValue, MAX_RANGE_BYTES, OFFSET_BITS, RANGES,
+    RANGES_TRANSACTION_BITS,
+};
 pub use log::{
     next_record, padded, payload_crc, seal, Descriptor, Header, LogState, RecordKind, RecordWriter,
     DESCRIPTOR_BYTES, FIRST_RECORD, HEADER_BYTES, INCOMPLETE,

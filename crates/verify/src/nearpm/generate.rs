@@ -2,9 +2,12 @@
 
 //! Random commands of the engine `nearpm`: mostly valid, a quarter corrupted.
 
-use nearpm_model::{Arguments, Engine, Pool, Record};
+use nearpm_model::{Engine, Pool, Record, Words};
 use sim::Random;
-use spec::nearpm::{Command, ErrorBit, Operation, RecordKind, ALIGN, LINE, MAX_BYTES};
+use spec::nearpm::{
+    Command, ErrorBit, ObjectRange, Operation, RecordKind, ALIGN, LINE, MAX_BYTES, RANGES,
+    RANGES_TRANSACTION_BITS,
+};
 
 use super::ARENA;
 use crate::random::{chance, pick};
@@ -78,7 +81,9 @@ fn mostly_valid(random: &mut Random, model: &Engine) -> Command {
     let bytes = length(random);
     let [from, to] = [0; 2].map(|_| pool.map.address + offset(random, pool, bytes));
     match random.below(40) {
-        0..10 => Command {
+        0..4 => with_ranges(random, pool, own(Operation::UndoRanges)),
+        4 => with_ranges(random, pool, own(Operation::CheckpointRanges)),
+        5..10 => Command {
             address: from,
             bytes,
             ..own(Operation::Undo)
@@ -135,8 +140,28 @@ fn mostly_valid(random: &mut Random, model: &Engine) -> Command {
     }
 }
 
-/// Corrupts an argument of a command, or replaces it by another that may be valid.
-fn corrupt(random: &mut Random, arguments: &mut Arguments) {
+/// A command with 1 to 7 ranges, which may overlap. Some are outside the pool.
+fn with_ranges(random: &mut Random, pool: &Pool, mut command: Command) -> Command {
+    let count = 1 + random.below(RANGES as u64) as usize;
+    for range in &mut command.ranges[..count] {
+        let bytes = length(random);
+        let at = offset(random, pool, bytes);
+        *range = match command.operation {
+            Operation::CheckpointRanges => ObjectRange {
+                offset: at - at % ALIGN,
+                bytes: ALIGN,
+            },
+            _ => ObjectRange { offset: at, bytes },
+        };
+        if chance(random, 2) {
+            range.offset = pick(random, &[POOL - 1, POOL, 1 << 39]) & !(ALIGN - 1);
+        }
+    }
+    command
+}
+
+/// Corrupts a word of a command, or replaces it by another that may be valid.
+fn corrupt(random: &mut Random, words: &mut Words) {
     let edge = [
         0,
         1,
@@ -154,30 +179,31 @@ fn corrupt(random: &mut Random, arguments: &mut Arguments) {
         u64::MAX - 63,
         u64::MAX,
     ];
-    match random.below(10) {
-        0 => arguments[0] = arguments[0] & !0xFF | random.below(256),
-        1 => arguments[0] ^= 1 << random.below(64),
-        2 => arguments[0] ^= (1 + random.below(15)) << 8,
-        3 => arguments[0] ^= (1 + random.below(15)) << 16,
-        4 => arguments[0] ^= (1 + random.below(7)) << 32,
+    match random.below(11) {
+        0 => words[1] = words[1] & !0xFF | random.below(256),
+        1 => words[1] ^= 1 << random.below(64),
+        2 => words[1] ^= (1 + random.below(15)) << 8,
+        3 => words[1] ^= (1 + random.below(15)) << 16,
+        4 => words[1] ^= (1 + random.below(7)) << 32,
         5 => {
             // An address of another pool, or just outside of it.
-            let n = pick(random, &[1, 3]);
+            let n = pick(random, &[2, 4]);
             let other = 0x7F00_0000_0000 + (random.below(POOLS) << 32);
-            arguments[n] = other.wrapping_add(pick(random, &[0, POOL - 1, POOL, u64::MAX, 8]));
+            words[n] = other.wrapping_add(pick(random, &[0, POOL - 1, POOL, u64::MAX, 8]));
         }
-        6 => arguments[2] = pick(random, &edge),
+        6 => words[3] = pick(random, &edge),
         7 => {
-            let n = pick(random, &[1, 3]);
-            arguments[n] = pick(random, &edge);
+            let n = pick(random, &[2, 4]);
+            words[n] = pick(random, &edge);
         }
         8 => {
-            let n = pick(random, &[1, 2, 3, 5, 6]);
-            arguments[n] ^= 1 << random.below(64);
+            let n = pick(random, &[2, 3, 4, 6, 7]);
+            words[n] ^= 1 << random.below(64);
         }
+        9 => words[0] = pick(random, &edge),
         _ => {
-            let n = pick(random, &[1, 2, 3, 5, 6]);
-            arguments[n] = arguments[n].wrapping_add(pick(random, &edge));
+            let n = pick(random, &[2, 3, 4, 6, 7]);
+            words[n] = words[n].wrapping_add(pick(random, &edge));
         }
     }
 }
@@ -185,8 +211,8 @@ fn corrupt(random: &mut Random, arguments: &mut Arguments) {
 /// True if the result of a command does not depend on its order relative to concurrent commands. So
 /// no copy changes the content of logs, no pool lies outside the arena, and no apply lacks its
 /// record.
-fn has_determined_result(model: &Engine, arguments: &Arguments) -> bool {
-    let Some(c) = Command::from_arguments(arguments) else {
+fn has_determined_result(model: &Engine, words: &Words) -> bool {
+    let Some(c) = Command::from_words(words) else {
         return true;
     };
     if c.operation == Operation::PoolMap {
@@ -215,6 +241,10 @@ fn has_determined_result(model: &Engine, arguments: &Arguments) -> bool {
         .and_then(Option::as_ref);
     match c.operation {
         Operation::Undo | Operation::Checkpoint => objects(c.address, c.bytes),
+        Operation::UndoRanges | Operation::CheckpointRanges => c.used_ranges().iter().all(|r| {
+            let end = r.offset + r.bytes;
+            end <= pool.map.transaction || end > pool.map.bytes
+        }),
         Operation::Redo | Operation::Copy => {
             objects(c.address, c.bytes) && objects(c.target, c.bytes)
         }
@@ -233,23 +263,26 @@ fn has_determined_result(model: &Engine, arguments: &Arguments) -> bool {
 }
 
 /// The next command.
-pub fn command(random: &mut Random, model: &Engine) -> Arguments {
+pub fn command(random: &mut Random, model: &Engine) -> Words {
     loop {
         let mut command = mostly_valid(random, model);
         command.transaction = random.next();
-        let mut arguments = command.arguments();
+        if command.operation.has_ranges() {
+            command.transaction &= (1 << RANGES_TRANSACTION_BITS) - 1;
+        }
+        let mut words = command.words();
         if chance(random, 25) {
-            corrupt(random, &mut arguments);
+            corrupt(random, &mut words);
         }
         if command.operation == Operation::PoolMap {
             // No transaction has this number.
-            arguments[4] = match Command::from_arguments(&arguments) {
+            words[5] = match Command::from_words(&words) {
                 Some(c) if c.operation == Operation::PoolMap && !chance(random, 5) => POOL / 2,
-                _ => arguments[4],
+                _ => words[5],
             };
         }
-        if has_determined_result(model, &arguments) {
-            return arguments;
+        if has_determined_result(model, &words) {
+            return words;
         }
     }
 }

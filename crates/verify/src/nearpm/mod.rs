@@ -6,9 +6,9 @@
 //!
 //! # What is generated
 //!
-//! 1 to 64 commands at once, in four pools of four processes, which are mapped and unmapped: undo
-//! and redo records, checkpoints, copies, switches, applies, commits, aborts and recoveries. Logs
-//! have 192 bytes to 8 KiB, open and closed.
+//! 1 to 64 commands at once, in four pools of four processes, which are mapped and unmapped. They
+//! are undo and redo records, checkpoints, records of several ranges, copies, switches, applies,
+//! commits, aborts and recoveries. Logs have 192 bytes to 8 KiB, open and closed.
 //!
 //! A quarter of the commands is corrupted. They have any operation, reserved bits, absent pools and
 //! threads, another process, or addresses of another pool. Ranges cross the end of a pool or of all
@@ -31,7 +31,7 @@
 
 mod generate;
 
-use nearpm_model::{Arguments, CommandResult, Engine, Memory, Pool};
+use nearpm_model::{CommandResult, Engine, Memory, Pool, Words};
 use sim::{Bar, HostConfig, LinkConfig, Random, System, Time};
 use spec::nearpm::{Command, Operation, ReturnValue, COMMANDS, LINE, RESERVED_BYTES};
 
@@ -61,8 +61,8 @@ struct Bench {
     report: Report,
 }
 
-/// A command that was written: its line, its arguments, its expected result.
-type Sent = (usize, Arguments, CommandResult);
+/// A command that was written: its line, its words, its expected result.
+type Sent = (usize, Words, CommandResult);
 
 /// Runs a campaign of a number of commands: see [`campaign::run`]. The engine's command page is at
 /// `page` in BAR4.
@@ -190,13 +190,13 @@ impl Bench {
                     false => self.random_load()?,
                 }
             }
-            let arguments = generate::command(&mut self.random, &self.model);
-            let ends = self.expect(&arguments);
-            self.write(line, &arguments)?;
-            sent.push((line, arguments, ends));
+            let words = generate::command(&mut self.random, &self.model);
+            let ends = self.expect(&words);
+            self.write(line, &words)?;
+            sent.push((line, words, ends));
             // The content of a closed log determines the results of later commands.
             let recover = |c: Command| c.operation == Operation::Recover;
-            if Command::from_arguments(&arguments).is_some_and(recover) {
+            if Command::from_words(&words).is_some_and(recover) {
                 break;
             }
         }
@@ -227,20 +227,20 @@ impl Bench {
             value: self.random.next(),
             ..own(Operation::Switch)
         };
-        let arguments = long.arguments();
-        let ends = self.expect(&arguments);
-        self.write(0, &arguments)?;
+        let words = long.words();
+        let ends = self.expect(&words);
+        self.write(0, &words)?;
         self.note("to be dropped:".into());
-        self.write(0, &dropped.arguments())?;
+        self.write(0, &dropped.words())?;
         self.report.count("commands for a busy line");
-        self.wait_for_ends(&[(0, arguments, ends)])?;
+        self.wait_for_ends(&[(0, words, ends)])?;
         self.load(map.target, 64)
     }
 
     /// Executes a command in the model; returns the expected result.
-    fn expect(&mut self, arguments: &Arguments) -> CommandResult {
-        let ends = self.model.execute(&mut self.arena[..], arguments);
-        let name = Command::from_arguments(arguments).map(|c| format!("{:?}", c.operation));
+    fn expect(&mut self, words: &Words) -> CommandResult {
+        let ends = self.model.execute(&mut self.arena[..], words);
+        let name = Command::from_words(words).map(|c| format!("{:?}", c.operation));
         let name = name.unwrap_or_else(|| "unknown".into());
         let status = match ends {
             Ok(_) => "ok".to_string(),
@@ -253,14 +253,14 @@ impl Bench {
         ends
     }
 
-    fn write(&mut self, line: usize, arguments: &Arguments) -> StepResult {
+    fn write(&mut self, line: usize, words: &Words) -> StepResult {
         let mut bytes = [0; LINE as usize];
-        for (to, argument) in bytes[8..].chunks_exact_mut(8).zip(arguments) {
-            to.copy_from_slice(&argument.to_le_bytes());
+        for (to, word) in bytes.chunks_exact_mut(8).zip(words) {
+            to.copy_from_slice(&word.to_le_bytes());
         }
-        match Command::from_arguments(arguments) {
+        match Command::from_words(words) {
             Some(c) => self.note(format!("line {line}: {c:x?}")),
-            None => self.note(format!("line {line}: {arguments:x?}")),
+            None => self.note(format!("line {line}: {words:x?}")),
         }
         let at = self.page + LINE * line as u64;
         self.system
@@ -271,7 +271,7 @@ impl Bench {
     /// Waits for the ends of commands, and checks their results.
     fn wait_for_ends(&mut self, sent: &[Sent]) -> StepResult {
         let limit = self.system.now() + DEADLINE;
-        for (line, arguments, ends) in sent {
+        for (line, words, ends) in sent {
             let found = loop {
                 let at = self.page + LINE * *line as u64;
                 let bytes = self.system.mmio_read(0, Bar::Control, at, LINE as usize);
@@ -285,7 +285,7 @@ impl Bench {
                     1 if self.system.now() < limit => {}
                     1 => {
                         return Err(format!(
-                            "hung: line {line} is busy for {DEADLINE}: {arguments:x?}"
+                            "hung: line {line} is busy for {DEADLINE}: {words:x?}"
                         ))
                     }
                     state => {
@@ -304,7 +304,7 @@ impl Bench {
             if found != (result.0, value) {
                 return Err(format!(
                     "line {line} ends with {} and {:#x}, not {result} and {value:#x}: \
-                         {arguments:x?}",
+                         {words:x?}",
                     ReturnValue(found.0),
                     found.1
                 ));

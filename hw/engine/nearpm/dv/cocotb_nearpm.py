@@ -10,6 +10,7 @@ from nearpm_model import (
     APPLY,
     BUSY,
     CHECKPOINT,
+    CHECKPOINT_RANGES,
     COMMIT,
     COMMIT_REDO,
     COPY,
@@ -26,6 +27,7 @@ from nearpm_model import (
     SYNC,
     TORN,
     UNDO,
+    UNDO_RANGES,
     UNMAPPED,
     WRONG_PROCESS,
     command,
@@ -98,8 +100,14 @@ class Program:
                 )
                 if result == 0:
                     self.redo.setdefault((pool["pool"], thread), []).append((offset, size, target))
-            else:
+            elif r.random() < 0.5:
                 await self.submit(UNDO, **ids, address=address, size=size, transaction=r.getrandbits(64))
+            else:
+                ranges = []
+                for _ in range(r.randrange(1, 8)):
+                    size = r.choice([1, 8, 64, r.randrange(1, 500)])
+                    ranges.append((self.object_address(pool, size) - pool["base"], size))
+                await self.submit(UNDO_RANGES, **ids, ranges=ranges, transaction=r.getrandbits(56))
         elif kind < 0.67:
             address = pool["base"] + 4096 * r.randrange(4)
             await self.submit(CHECKPOINT, **ids, address=address, size=4096)
@@ -143,6 +151,18 @@ async def operation_results_match_model(dut):
             bench.check_media()
         await bench.run_command(SYNC, **ids)
         await bench.run_command(COMMIT, **ids, transaction=4)
+        # Several ranges: small ones, across pages, over each other, at the pool's end; larger ones.
+        for ranges in (
+            [(5, 100)],
+            [(4090, 12), (0x1FFF, 2), (4000, 200), (4000, 200), (63, 2), (pool["size"] - 1, 1)],
+            [(n, 448 - n) for n in range(7)],
+            [(700, 449), (700, 3)],
+        ):
+            await bench.run_command(UNDO_RANGES, **ids, ranges=ranges, transaction=0x77_6655_4433_2211)
+            bench.check_media()
+        await bench.store(pool["media"] + 4032, b"y" * 64)
+        await bench.run_command(ABORT, **ids)
+        bench.check_media()
         await bench.run_command(UNDO, **ids, address=base + 5, size=100)
         await bench.store(pool["media"] + 64, bytes(64))
         await bench.run_command(UNDO, **ids, address=base + 5, size=100)
@@ -165,7 +185,8 @@ async def operation_results_match_model(dut):
         await bench.run_command(COMMIT_REDO, **ids)
         await bench.run_command(RECOVER, **ids)
         if pool["log_bytes"] > 0x2000:
-            await bench.run_command(CHECKPOINT, **ids, address=base + 4096, size=8192)
+            await bench.run_command(CHECKPOINT_RANGES, **ids, ranges=[(8192, 4096)])
+            await bench.run_command(CHECKPOINT, **ids, address=base + 4096, size=4096)
             await bench.store(pool["media"] + 4096 + 640, b"x" * 64)
             await bench.run_command(RECOVER, **ids)
         await bench.run_command(COPY, **ids, address=base + 7, size=4096, target=base + 0x10001)
@@ -232,7 +253,7 @@ async def refusal_changes_nothing(dut):
     await refused(BUSY, LOG_OPEN, **ids, value=1)
     await refused(WRONG_PROCESS, UNDO, **{**ids, "process": 8}, address=BASE, size=1)
     await refused(WRONG_PROCESS, POOL_UNMAP, pool=0, process=8)
-    for op in (0, 5, 0x0F, 0x13, 0x17, 0x1E, 0x22, 0x80, 0xFF):
+    for op in (0, 5, 0x0F, 0x15, 0x17, 0x1E, 0x22, 0x80, 0xFF):
         await refused(INVALID, op, **ids)
     for op in (POOL_UNMAP, SYNC, COMMIT, COMMIT_REDO, DELETE, ABORT, RECOVER):
         await refused(INVALID, op, **ids, address=1)
@@ -245,6 +266,23 @@ async def refusal_changes_nothing(dut):
         number = await bench.submit(text.to_bytes(64, "little"))
         await bench.wait_ended(number)
         assert bench.ends[number] == (INVALID, 0), bit
+    good = [(64 * n, 64 + n) for n in range(7)]
+    for count in (1, 3, 7):
+        text = command(UNDO_RANGES, **ids, ranges=good[:count])
+        for bit in (*range(64 + 12, 64 + 16), *range(64 + 20, 64 + 24), *range(64 + 24, 64 + 32), *range(112, 128)):
+            number = await bench.submit((int.from_bytes(text, "little") ^ 1 << bit).to_bytes(64, "little"))
+            await bench.wait_ended(number)
+            assert bench.ends[number] == (INVALID, 0), (count, bit)
+    # A range without bytes, and one that is not counted.
+    for n in range(7):
+        for wrong in ((0, 0), (64, 0)):
+            await refused(INVALID, UNDO_RANGES, **ids, ranges=[*good[:n], wrong, *good[n + 1 :]])
+        await refused(INVALID, CHECKPOINT_RANGES, **ids, ranges=[*[(0, 4096)] * n, (64, 4096)])
+        await refused(INVALID, CHECKPOINT_RANGES, **ids, ranges=[*[(0, 4096)] * n, (0, 4032)])
+    # One of seven outside the pool: none is recorded.
+    for n in range(7):
+        for wrong in ((0x40000, 1), (0x3FFFF, 2), (0x3FFC0, 65535), ((1 << 40) - 1, 1)):
+            await refused(OUT_OF_POOL, UNDO_RANGES, **ids, ranges=[*good[:n], wrong, *good[n + 1 :]])
     for size in (0, 65537, 1 << 32, (1 << 64) - 1):
         await refused(INVALID, UNDO, **ids, address=BASE, size=size)
         await refused(INVALID, COPY, **ids, address=BASE, size=size, target=BASE + 0x20000)
@@ -278,6 +316,8 @@ async def refusal_changes_nothing(dut):
     # The log ends with its last byte.
     left = 0x4000 - 64 - 128
     await refused(LOG_FULL, UNDO, **ids, address=BASE, size=left - 63)
+    await refused(LOG_FULL, UNDO_RANGES, **ids, ranges=[(0, 64), (0, left - 191)])
+    await refused(LOG_FULL, UNDO_RANGES, **ids, ranges=[(0, 65535)] * 7)
     await bench.run_command(UNDO, **ids, address=BASE, size=left - 64)
     await refused(LOG_FULL, UNDO, **ids, address=BASE, size=1)
     await bench.run_command(COMMIT_REDO, **ids)
@@ -444,8 +484,13 @@ class Account:
     async def transaction(self):
         b, p = self.bench, self.pool
         self.tag += 1
-        kind = self.tag % 2
-        if kind:
+        kind = self.tag % 3
+        if kind == 1:
+            await self.submit(UNDO_RANGES, ranges=self.objects, transaction=self.tag)
+            for at, size in self.objects:
+                await self.store(p["media"], at, size)
+            await self.submit(COMMIT, transaction=self.tag)
+        elif kind:
             for at, size in self.objects:
                 await self.submit(UNDO, address=p["base"] + at, size=size, transaction=self.tag)
                 await self.store(p["media"], at, size)

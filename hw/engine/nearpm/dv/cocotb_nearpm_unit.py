@@ -11,6 +11,7 @@ from nearpm_model import (
     ABORT,
     APPLY,
     CHECKPOINT,
+    CHECKPOINT_RANGES,
     COMMIT,
     COMMIT_REDO,
     COPY,
@@ -25,6 +26,7 @@ from nearpm_model import (
     SYNC,
     TORN,
     UNDO,
+    UNDO_RANGES,
     WRITE_ERROR,
     descriptor,
     padded,
@@ -83,6 +85,7 @@ class Bench:
             "base": BASE,
             "pool": POOL,
             "pool_last": POOL + POOL_BYTES - 1,
+            "more": 0,
             **fields,
         }
         for name, value in job.items():
@@ -166,6 +169,51 @@ async def record_layout(dut):
         )
         assert reported == (0, target - BASE), (op, start, size)
         assert bench.data == wanted, (op, start, size)
+
+
+def ranges_fields(ranges):
+    """Fields of a command with these ranges, each of an offset in the pool and bytes."""
+    packed = [offset | size << 40 for offset, size in ranges]
+    return {
+        "object": packed[0],
+        "more": sum(one << 56 * n for n, one in enumerate(packed[1:])),
+        "bytes": sum(64 + padded(size) for _, size in ranges) // 64,
+        "source": POOL + min(offset for offset, _ in ranges),
+        "pool_last": POOL + max(offset + size for offset, size in ranges) - 1,
+    }
+
+
+def records_of(data, ranges, kind, number, previous, header):
+    """The records of these ranges, as they lie in the log from `header` on."""
+    text = b""
+    for offset, size in ranges:
+        payload, at = bytes(data[POOL + offset : POOL + offset + size]), header - BASE + len(text)
+        text += record(kind, LOG >> 4, LOG & 15, GENERATION, offset, payload, number, previous, TRANSACTION)
+        number, previous = number + 1, at
+    return text
+
+
+@cocotb.test()
+async def ranges_layout(dut):
+    """Commands with one to seven ranges: small ones, and some with larger ones; overlaps, bounds of pages."""
+    bench = Bench(dut)
+    await bench.start()
+    r = bench.random
+    for n in range(150):
+        longest = 448 if n % 3 else 3000
+        ranges = [(r.randrange(0x30000), r.choice([1, 8, 64, 448, r.randrange(1, longest)])) for _ in range(1 + n % 7)]
+        if n % 5 == 0:
+            ranges[-1] = (ranges[0][0] + 1, ranges[0][1])
+        if n % 4 == 0:
+            ranges[0] = (4096 * r.randrange(1, 40) - 30, 60)
+        op, target = (UNDO_RANGES, CHECKPOINT_RANGES)[n % 2], BASE + 64 * (n + 1)
+        kind = KINDS[UNDO if n % 2 == 0 else CHECKPOINT]
+        wanted = bytearray(bench.data)
+        text = records_of(wanted, ranges, kind, n, 64 * n, target)
+        wanted[target : target + len(text)] = text
+        reported = await bench.run(op, target=target, number=n, previous=64 * n, **ranges_fields(ranges))
+        assert reported == (0, target - BASE), ranges
+        assert bench.data == wanted, ranges
 
 
 @cocotb.test()
@@ -448,6 +496,17 @@ async def memory_error_reported(dut):
         # The object of a failed record may change: the log stays torn.
         assert bench.data[BASE : BASE + 64] == descriptor(GENERATION, 0, NEVER, TRANSACTION)
         assert await bench.run(RECOVER, object=LOG_BYTES, number=UNKNOWN) == (TORN, 0)
+    # Of a small record that cannot be read, nothing is written, nor of those after it.
+    good, bad = (0x123, 100), (0x1000 - 1, 100)
+    for ranges in ([bad], [good, bad], [bad, good], [good, bad, good], [good, (0x123, 500), bad]):
+        bench.data[BASE : BASE + 64] = descriptor(GENERATION)
+        bench.data[target : target + 0x1000] = bytes(0x1000)
+        first = records_of(bench.data, ranges[: ranges.index(bad)], 1, 0, 0, target)
+        assert await bench.run(UNDO_RANGES, target=target, **ranges_fields(ranges)) == (READ_ERROR, 0)
+        at = target + len(first)
+        assert bench.data[at : at + 64] == bytes(64), ranges
+        assert bench.data[target:at] in (first, bytes(len(first))), ranges
+        assert bench.data[BASE : BASE + 64] == descriptor(GENERATION, 0, NEVER, TRANSACTION)
     assert await bench.run(COPY, source=0x60000, target=POOL + 0xF00, bytes=0x1000) == (WRITE_ERROR, 0)
     assert await bench.run(SWITCH, target=POOL + 0x1008, value=1) == (WRITE_ERROR, 0)
     bench.ram.errors = {BASE >> 12}
@@ -484,8 +543,8 @@ async def power_cut_restart(dut):
     """Cut at any cycle, several times, and restarted: the result is the same."""
     bench = Bench(dut)
     await bench.start()
-    for n in range(160):
-        kind = n % 6
+    for n in range(210):
+        kind = n % 8
         written = bench.write_records(4, longest=200)
         state = int(kind == 1)
         bench.data[BASE : BASE + 64] = descriptor(GENERATION, state, 4 if state else 0, 5)
@@ -508,13 +567,22 @@ async def power_cut_restart(dut):
             elif kind == 4:
                 op = COMMIT
                 wanted[BASE : BASE + 64] = closed
+            elif kind > 5:
+                op = UNDO_RANGES
+                ranges = [(0x3F5, 300), (0x400, 8), (0xFFF, 70), (0x20, 64), (0x5000, 1), (0x5007, 64)]
+                # One is not small.
+                ranges += [(0x6001, 448 if kind == 6 else 449)]
+                text = records_of(wanted, ranges, 1, 4, 64, target)
+                wanted[target : target + len(text)] = text
+                fields = {"target": target, "number": 4, "previous": 64, **ranges_fields(ranges)}
             else:
                 op = COPY
                 target += 13
                 wanted[target : target + size] = wanted[source : source + size]
                 fields = {"source": source, "target": target, "bytes": size}
         cuts = 0
-        while await bench.run(op, cut=bench.random.randrange(1, 700 if kind < 3 else 90), **fields) is None:
+        longest = {3: 90, 4: 90, 5: 90, 6: 200}.get(kind, 700)
+        while await bench.run(op, cut=bench.random.randrange(1, longest), **fields) is None:
             cuts += 1
             if cuts == 4:
                 await bench.run(op, **fields)

@@ -7,7 +7,7 @@ import struct
 from filelist import ROOT
 
 (POOL_MAP, POOL_UNMAP, LOG_OPEN, SYNC) = (1, 2, 3, 4)
-(UNDO, REDO, CHECKPOINT) = (0x10, 0x11, 0x12)
+(UNDO, REDO, CHECKPOINT, UNDO_RANGES, CHECKPOINT_RANGES) = (0x10, 0x11, 0x12, 0x13, 0x14)
 (COMMIT, COMMIT_REDO, APPLY, DELETE, ABORT, RECOVER) = (0x18, 0x19, 0x1A, 0x1B, 0x1C, 0x1D)
 (COPY, SWITCH) = (0x20, 0x21)
 READ_ERROR, WRITE_ERROR, INVALID, UNMAPPED, WRONG_PROCESS, OUT_OF_POOL, LOG_FULL, TORN, BUSY = (
@@ -48,10 +48,15 @@ def record(kind, pool, thread, generation, place, payload, number, previous, tra
     return seal(line.raw[:4] + bytes([kind]) + line.raw[5:60]) + payload.ljust(padded(len(payload)), b"\0")
 
 
-def command(op, pool=0, thread=0, process=0, address=0, size=0, target=0, transaction=0, value=0, extra=0):
-    """The 64 bytes of a command."""
+def command(op, pool=0, thread=0, process=0, address=0, size=0, target=0, transaction=0, value=0, extra=0, ranges=None):
+    """The 64 bytes of a command. `ranges`: offset and bytes of each, up to seven, instead of the arguments."""
     word = op | pool << 8 | thread << 16 | process << 32
-    return struct.pack("<8Q", 0, word, address, size, target, transaction, value, extra)
+    if ranges is None:
+        return struct.pack("<8Q", 0, word, address, size, target, transaction, value, extra)
+    filled = [*ranges, *[(0, 0)] * (7 - len(ranges))]
+    # Each word has a byte of the transaction.
+    words = [at | size << 40 | (transaction >> 8 * n & 0xFF) << 56 for n, (at, size) in enumerate(filled)]
+    return struct.pack("<8Q", words[0], word | len(ranges) << 24, *words[1:])
 
 
 class Engine:
@@ -66,9 +71,7 @@ class Engine:
 
     def run(self, line):
         """Result and value of the 64 bytes of a command."""
-        first, *arguments = struct.unpack("<8Q", line)
-        if first:
-            return INVALID, 0
+        words = struct.unpack("<8Q", line)
         value, size = ctypes.c_uint64(), ctypes.c_size_t(len(self.data))
-        result = MODEL.nearpm_execute(self.engine, self.memory, size, longs(*arguments), ctypes.byref(value))
+        result = MODEL.nearpm_execute(self.engine, self.memory, size, longs(*words), ctypes.byref(value))
         return result, value.value

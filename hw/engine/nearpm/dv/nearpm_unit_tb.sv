@@ -21,6 +21,7 @@ module nearpm_unit_tb
   input  logic [43:0]  base_i,
   input  logic [43:0]  pool_i,
   input  logic [43:0]  pool_last_i,
+  input  logic [335:0] more_i,
   input  logic         valid_i,
   output logic         ready_o,
   output logic         end_valid_o,
@@ -40,6 +41,7 @@ module nearpm_unit_tb
     .clk_i,
     .rst_ni,
     .job_i      ('{
+        more: more_i,
         op: op_e'(op_i),
         log: log_i,
         source: source_i,

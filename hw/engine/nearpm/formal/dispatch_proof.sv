@@ -23,7 +23,7 @@ module dispatch_proof
   input logic                   freeze_i,
   input logic                   insert_valid_i,
   input logic [CommandBits-1:0] insert_number_i,
-  input logic [2:0]             insert_kind_i,
+  input logic [3:0]             insert_kind_i,
   input logic [LogBits-1:0]     insert_log_i,
   input logic                   insert_record_i,
   input logic                   insert_object_i,
@@ -50,7 +50,7 @@ module dispatch_proof
 
   // ---------------------------------------------------------------- commands
 
-  typedef enum logic [2:0] {
+  typedef enum logic [3:0] {
     Record,
     Commit,
     CommitPeers,
@@ -58,8 +58,10 @@ module dispatch_proof
     Switch,
     Sync,
     Open,
-    Copy  // within an object: no other command of its log depends on it
+    Copy,  // within an object: no other command of its log depends on it
+    Ranges  // records of both objects
   } kind_e;
+  assume property (@(posedge clk_i) insert_kind_i <= 4'(Ranges));
 
   typedef struct packed {
     kind_e              kind;
@@ -68,13 +70,17 @@ module dispatch_proof
     logic               object;  // index in the pool
   } command_t;
 
+  function automatic logic records(command_t c);
+    return c.kind inside {Record, Ranges};
+  endfunction
+
   function automatic logic of_log(command_t c);
-    return c.kind inside {Record, Commit, CommitPeers, Sync, Open};
+    return c.kind inside {Record, Ranges, Commit, CommitPeers, Sync, Open};
   endfunction
 
   /// Has no effect when the log is closed.
   function automatic logic needs(command_t c);
-    return c.kind inside {Record, Commit, CommitPeers};
+    return c.kind inside {Record, Ranges, Commit, CommitPeers};
   endfunction
 
   /// Is cancelled when the log is closed after it was accepted.
@@ -88,10 +94,12 @@ module dispatch_proof
     if (a.kind == Recover || b.kind == Recover) return 1'b1;
     if (of_log(a) && of_log(b) && a.log == b.log)
       return a.kind != Record || b.kind != Record || a.record == b.record;
+    // Commands with ranges are about both objects.
     // Data that are recorded must not change before the record is made.
-    if (a.kind inside {Switch, Copy} && b.kind inside {Switch, Copy, Record} && a.object == b.object)
+    if (a.kind inside {Switch, Copy} && b.kind inside {Switch, Copy, Record, Ranges} &&
+        (a.object == b.object || b.kind == Ranges))
       return 1'b1;
-    if (a.kind == Record && b.kind inside {Switch, Copy}) return a.object == b.object;
+    if (records(a) && b.kind inside {Switch, Copy}) return a.object == b.object || a.kind == Ranges;
     // A page is not replaced before it has been copied.
     if (a.kind == Copy && b.kind == Switch) return a.log == b.log;
     // No older command closes a log that has been opened.
@@ -113,6 +121,15 @@ module dispatch_proof
     job_of.pool_last = pool + 1023;
     unique case (c.kind)
       Record:      {job_of.op, job_of.bytes} = {OpUndo, 17'd64};
+      Ranges: begin
+        job_of.op = OpUndoRanges;
+        job_of.source = pool;
+        job_of.pool_last = pool + 127;
+        job_of.object = {8'd0, 16'd64, 40'd0};
+        job_of.more[0] = {16'd64, 40'd64};
+        job_of.target = base;
+        job_of.bytes = 17'd4;
+      end
       Commit:      job_of.op = OpCommit;
       CommitPeers: {job_of.op, job_of.bytes} = {OpCommit, 17'd3};
       Recover:     job_of.op = OpRecover;

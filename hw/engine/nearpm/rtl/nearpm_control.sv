@@ -3,7 +3,9 @@
 // Control of a unit: the sequence of moves of a command, and the log lines that it writes and
 // checks.
 //
-// A record is written payload first, then header. Abort and recover first check all records, and
+// A command whose records are small has the mover make all of them: it reads the ranges ahead and
+// writes each record as it lies in the log. Otherwise a record is written payload first, then
+// header. Abort and recover first check all records, and
 // change nothing unless all are valid. Abort checks from the last record back, recover from the
 // first one on. Then they write back or apply, and write the descriptor last. Each command can
 // therefore start again after a power cut at any point.
@@ -15,6 +17,7 @@
 
 module nearpm_control
   import nearpm_pkg::*;
+  import nearpm_job_pkg::has_ranges;
   import nearpm_unit_pkg::*;
   import nearpm_log_pkg::*;
 (
@@ -32,6 +35,14 @@ module nearpm_control
   output move_t        move_o,
   output logic         move_valid_o,
   input  logic         moved_i,
+  /// Next range to read of a command with small records; another one follows `read_last_o`.
+  output logic [MediaBits-1:0] read_source_o,
+  output logic [16:0]  read_bytes_o,
+  output logic         read_last_o,
+  input  logic         read_next_i,
+  /// The mover has made a small record; `record_last_o`: it is the last one.
+  output logic         record_last_o,
+  input  logic         record_made_i,
   input  logic         read_error_i,
   input  logic         write_error_i,
   input  logic [511:0] line_i,
@@ -42,6 +53,7 @@ module nearpm_control
   typedef enum logic [4:0] {
     StIdle,
     StDecode,
+    StRecords,  // makes small records
     StCopy,  // payload of a record, or data of a copy
     StHeader,  // writes the header of a record
     StDescriptor,  // writes the descriptor
@@ -64,7 +76,7 @@ module nearpm_control
   state_e state_q;
   job_t job_q;
   result_t result_q;
-  logic move_failed, makes_record, ends_log, multi_device;
+  logic move_failed, with_ranges, makes_record, ends_log, multi_device;
 
   // Walk over the records.
   logic forward_q;  // from the first record on
@@ -82,11 +94,61 @@ module nearpm_control
   logic mark_on_failure_q;  // a failure must leave the number of records in the descriptor
   logic [5:0] seeks_q;  // pieces that were searched
 
-  assign makes_record = job_q.op inside {OpUndo, OpRedo, OpCheckpoint};
+  assign with_ranges = has_ranges(job_q.op);
+  assign makes_record = job_q.op inside {OpUndo, OpRedo, OpCheckpoint} || with_ranges;
   // A commit of several devices leaves the log unchanged.
   assign multi_device = has_peers(job_q);
   assign ends_log = job_q.op inside {OpCommit, OpDelete, OpAbort, OpRecover} && !multi_device;
   assign move_failed = moved_i && (read_error_i || write_error_i);
+
+  // ---------------------------------------------------------------- new records
+
+  // Ranges of the command, and the one that is recorded, or read ahead.
+  logic all_small, next_record;
+  object_range_t [Ranges-1:0] ranges;
+  object_range_t record_range, read_range;
+  logic [2:0] record_q, read_q;
+  logic [MediaBits-1:0] record_source, record_header_q;
+  logic [16:0] record_bytes;
+  logic [17:0] record_length;  // with the header, in whole lines
+  logic [31:0] record_number_q, record_previous_q;
+
+  assign ranges = {job_q.more, job_q.object[$bits(object_range_t)-1:0]};
+  assign record_range = ranges[record_q];
+  assign read_range = ranges[read_q];
+  assign record_source = with_ranges ? job_q.pool + MediaBits'(record_range.offset) : job_q.source;
+  assign record_bytes = with_ranges ? 17'(record_range.bytes) : job_q.bytes;
+  assign record_length = (18'(record_bytes) + 18'd127) & ~18'd63;
+  assign read_source_o = with_ranges ? job_q.pool + MediaBits'(read_range.offset) : job_q.source;
+  assign read_bytes_o = with_ranges ? 17'(read_range.bytes) : job_q.bytes;
+  assign record_last_o = !with_ranges || record_q == 3'(Ranges - 1) || ranges[record_q+1'b1].bytes == '0;
+  assign read_last_o = !with_ranges || read_q == 3'(Ranges - 1) || ranges[read_q+1'b1].bytes == '0;
+  assign next_record = record_made_i || (state_q == StHeader && moved_i);
+
+  // A record of this size is a burst with its header.
+  always_comb begin
+    all_small = makes_record && (with_ranges || job_q.bytes <= 17'(SmallBytes));
+    for (int unsigned n = 0; n < Ranges; n++)
+    if (with_ranges && ranges[n].bytes > 16'(SmallBytes)) all_small = 1'b0;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (state_q == StDecode) begin
+      record_q <= '0;
+      read_q <= '0;
+      record_header_q <= job_q.target;
+      record_number_q <= job_q.number;
+      record_previous_q <= job_q.previous;
+    end else begin
+      if (read_next_i && !read_last_o) read_q <= read_q + 1'b1;
+      if (next_record && !record_last_o) begin
+        record_q <= record_q + 1'b1;
+        record_header_q <= record_header_q + MediaBits'(record_length);
+        record_number_q <= record_number_q + 1'b1;
+        record_previous_q <= 32'(record_header_q - job_q.base);
+      end
+    end
+  end
 
   // ---------------------------------------------------------------- log lines
 
@@ -96,7 +158,7 @@ module nearpm_control
 
   always_comb begin
     unique case (job_q.op)
-      OpUndo:  kind = KindUndo;
+      OpUndo, OpUndoRanges:  kind = KindUndo;
       OpRedo:  kind = KindRedo;
       default: kind = KindCheckpoint;
     endcase
@@ -107,10 +169,10 @@ module nearpm_control
         thread: 8'(job_q.log[3:0]),
         generation: job_q.value,
         maker: MakerEngine,
-        object: job_q.object,
-        bytes: 32'(job_q.bytes),
-        number: job_q.number,
-        previous: 64'(job_q.previous),
+        object: with_ranges ? 64'(record_range.offset) : job_q.object,
+        bytes: 32'(record_bytes),
+        number: record_number_q,
+        previous: 64'(record_previous_q),
         transaction: job_q.transaction,
         payload: crc_i,
         default: '0
@@ -222,7 +284,8 @@ module nearpm_control
         StIdle: if (job_valid_i) state_q <= StDecode;
         StDecode:
         unique case (job_q.op)
-          OpUndo, OpRedo, OpCheckpoint, OpCopy: state_q <= StCopy;
+          OpUndo, OpRedo, OpCheckpoint, OpUndoRanges, OpCheckpointRanges: state_q <= all_small ? StRecords : StCopy;
+          OpCopy: state_q <= StCopy;
           OpLogOpen, OpCommit, OpCommitRedo, OpDelete: state_q <= StDescriptor;
           OpSwitch: state_q <= StSwitch;
           OpApply: state_q <= StReadHeader;
@@ -231,7 +294,8 @@ module nearpm_control
           default: state_q <= StEnd;
         endcase
         StCopy: if (moved_i) state_q <= makes_record ? StHeader : StEnd;
-        StHeader, StDescriptor, StSwitch, StMark: if (moved_i) state_q <= StEnd;
+        StHeader: if (moved_i) state_q <= record_last_o ? StEnd : StCopy;
+        StRecords, StDescriptor, StSwitch, StMark: if (moved_i) state_q <= StEnd;
         StReadDescriptor: if (moved_i) state_q <= StDescriptorRead;
         StDescriptorRead: state_q <= StCheckDescriptor;
         StCheckDescriptor: state_q <= already_done ? StEnd : StNextRecord;
@@ -330,15 +394,24 @@ module nearpm_control
     move_o = '{kind: MoveStore, seal: 1'b1, bytes: 17'd64, target: job_q.base, line: descriptor, default: '0};
     move_valid_o = 1'b1;
     unique case (state_q)
+      StRecords: begin
+        move_o.kind = MoveRecords;
+        move_o.pad = 1'b1;
+        move_o.source = record_source;
+        move_o.target = job_q.target;
+        move_o.bytes = record_bytes;
+        move_o.length = with_ranges ? {job_q.bytes[12:0], 6'd0} : 19'(record_length);
+        move_o.line = header;
+      end
       StCopy: begin
         move_o.kind = MoveCopy;
         move_o.pad = makes_record;
-        move_o.source = job_q.source;
-        move_o.target = makes_record ? job_q.target + MediaBits'(64) : job_q.target;
-        move_o.bytes = job_q.bytes;
+        move_o.source = record_source;
+        move_o.target = makes_record ? record_header_q + MediaBits'(64) : job_q.target;
+        move_o.bytes = record_bytes;
       end
       StHeader: begin
-        move_o.target = job_q.target;
+        move_o.target = record_header_q;
         move_o.line = header;
       end
       StDescriptor: ;
@@ -383,7 +456,7 @@ module nearpm_control
   always_comb begin
     end_o = '{spoiled: mark_failed_q, result: result_q, value: '0};
     unique case (job_q.op)
-      OpUndo, OpRedo, OpCheckpoint: end_o.value = 64'(job_q.target - job_q.base);
+      OpUndo, OpRedo, OpCheckpoint, OpUndoRanges, OpCheckpointRanges: end_o.value = 64'(job_q.target - job_q.base);
       OpCommit, OpDelete: end_o.value = job_q.value + 64'(ends_log);
       OpAbort, OpRecover: end_o.value = 64'(written_count_q);
       default: ;

@@ -86,7 +86,28 @@ module nearpm_decode
   logic [3:0] thread;
   logic [16:0] padded;
 
-  assign {extra, value, transaction, target, bytes, address, word} = cmd_q[511:64];
+  // Ranges replace all arguments. Each has a byte of the transaction.
+  logic with_ranges;
+  object_range_t [Ranges-1:0] ranges;
+  logic [8*Ranges-1:0] ranges_transaction;
+  logic [2:0] range_count;
+
+  assign with_ranges = has_ranges(op);
+  assign range_count = word[26:24];
+  for (genvar n = 0; n < Ranges; n++) begin : gen_range
+    localparam int unsigned At = (n == 0) ? 0 : 64 * (n + 1);
+    assign ranges[n] = cmd_q[At+:56];
+    assign ranges_transaction[8*n+:8] = cmd_q[At+56+:8];
+  end
+
+  assign word = cmd_q[127:64];
+  always_comb begin
+    {extra, value, transaction, target, bytes, address} = cmd_q[511:128];
+    if (with_ranges) begin
+      {extra, value, target, bytes, address} = '0;
+      transaction = 64'(ranges_transaction);
+    end
+  end
   assign op = op_e'(word[7:0]);
   assign thread = word[19:16];
   assign index_o = {word[11:8], word[19:16]};
@@ -119,13 +140,15 @@ module nearpm_decode
       unused_argument,
       length_bad,
       unaligned,
+      ranges_bad,
       map_bad,
       multi_device,
       multi_device_invalid;
   sequence_t completed_q;
-  assign op_known = op inside {OpPoolMap, OpPoolUnmap, OpLogOpen, OpSync, OpUndo, OpRedo, OpCheckpoint, OpCommit, OpCommitRedo,
-                            OpApply, OpDelete, OpAbort, OpRecover, OpCopy, OpSwitch};
-  assign reserved = cmd_q[63:0] != '0 || word[63:48] != '0 || word[31:20] != '0 || word[15:12] != '0;
+  assign op_known = op inside {OpPoolMap, OpPoolUnmap, OpLogOpen, OpSync, OpUndo, OpRedo, OpCheckpoint, OpUndoRanges,
+                               OpCheckpointRanges, OpCommit, OpCommitRedo, OpApply, OpDelete, OpAbort, OpRecover, OpCopy, OpSwitch};
+  assign reserved = word[63:48] != '0 || word[31:27] != '0 || word[23:20] != '0 || word[15:12] != '0 ||
+      (!with_ranges && (cmd_q[63:0] != '0 || range_count != '0));
   assign unused_argument = (!has_address && address != '0) || (!has_bytes && bytes != '0) ||
       (!has_target && target != '0) || (!has_value && value != '0) || (!has_extra && extra != '0);
   assign length_bad = has_copy_length && (bytes == '0 || bytes > 64'(MaxBytes));
@@ -133,6 +156,64 @@ module nearpm_decode
       (op == OpSwitch && target[2:0] != '0) || (op == OpApply && value[5:0] != '0);
   assign map_bad = op == OpPoolMap && (address[11:0] != '0 || bytes[11:0] != '0 || bytes == '0 || target[11:0] != '0 ||
       transaction[11:0] != '0 || value[5:0] != '0 || value < 64'd192 || value[63:32] != '0 || extra == '0 || extra > 64'(Threads));
+
+  // The first `range_count` ranges have bytes, the others are 0.
+  always_comb begin
+    ranges_bad = with_ranges && range_count == '0;
+    for (int unsigned n = 0; n < Ranges; n++) begin
+      if (with_ranges && ((32'(range_count) > n) ? ranges[n].bytes == '0 : ranges[n] != '0))
+        ranges_bad = 1'b1;
+      if (op == OpCheckpointRanges && (ranges[n].bytes[11:0] != '0 || ranges[n].offset[11:0] != '0))
+        ranges_bad = 1'b1;
+    end
+  end
+
+  // Lines of the records of the ranges, and without those of the last record.
+  logic [13:0] range_lines, range_lines_q, lines_before, lines_before_q;
+  always_comb begin
+    range_lines  = '0;
+    lines_before = '0;
+    for (int unsigned n = 0; n < Ranges; n++) begin
+      if (ranges[n].bytes != '0) begin
+        lines_before = range_lines;
+        range_lines  = range_lines + 14'd1 + 14'((17'(ranges[n].bytes) + 17'd63) >> 6);
+      end
+    end
+  end
+
+  // First and last line of all ranges, from the pool's start on: a stage of a tree each cycle.
+  typedef logic [33:0] offset_line_t;
+  offset_line_t [7:0] first0_q, last0_q;
+  offset_line_t [3:0] first1_q, last1_q;
+  offset_line_t [1:0] first2_q, last2_q;
+  offset_line_t first3_q, last3_q;
+
+  function automatic offset_line_t lower(offset_line_t a, offset_line_t b);
+    return (a < b) ? a : b;
+  endfunction
+
+  function automatic offset_line_t higher(offset_line_t a, offset_line_t b);
+    return (a > b) ? a : b;
+  endfunction
+
+  always_ff @(posedge clk_i) begin
+    first0_q[7] <= '1;
+    last0_q[7]  <= '0;
+    for (int unsigned n = 0; n < Ranges; n++) begin
+      first0_q[n] <= (ranges[n].bytes == '0) ? '1 : ranges[n].offset[39:6];
+      last0_q[n]  <= (ranges[n].bytes == '0) ? '0 : offset_line_t'((ranges[n].offset + 40'(ranges[n].bytes) - 40'd1) >> 6);
+    end
+    for (int unsigned n = 0; n < 4; n++) begin
+      first1_q[n] <= lower(first0_q[2*n], first0_q[2*n+1]);
+      last1_q[n]  <= higher(last0_q[2*n], last0_q[2*n+1]);
+    end
+    for (int unsigned n = 0; n < 2; n++) begin
+      first2_q[n] <= lower(first1_q[2*n], first1_q[2*n+1]);
+      last2_q[n]  <= higher(last1_q[2*n], last1_q[2*n+1]);
+    end
+    first3_q <= lower(first2_q[0], first2_q[1]);
+    last3_q  <= higher(last2_q[0], last2_q[1]);
+  end
 
   // A commit of several devices names this device and a transaction above the last complete one.
   assign multi_device = op == OpCommit && value != '0;
@@ -147,9 +228,16 @@ module nearpm_decode
   logic [36:0] logs_q;  // bytes of the preceding logs; pool_map: of all logs
   logic [MediaBits-1:0] base_q;  // of the log
   logic [44:0] record_end_q;  // offset in the log of the first byte after the record
-  logic address_ok_q, target_ok_q, map_ok_q, overlap_q, invalid_q, multi_device_invalid_q;
+  logic
+      address_ok_q,
+      target_ok_q,
+      ranges_ok_q,
+      map_ok_q,
+      overlap_q,
+      invalid_q,
+      multi_device_invalid_q;
   result_t refusal, refusal_q;
-  job_t job, job_q;
+  job_t job, job_q, job_with_ranges;
   ranges_t ranges_q;
 
   /// The range lies inside the pool.
@@ -191,13 +279,20 @@ module nearpm_decode
       address_offset_q <= address - pool_q.base;
       target_offset_q <= target - pool_q.base;
       logs_q <= product;
-      invalid_q <= !op_known || reserved || unused_argument || length_bad || unaligned || map_bad;
+      invalid_q <= !op_known || reserved || unused_argument || length_bad || unaligned || ranges_bad || map_bad;
+      range_lines_q <= range_lines;
+      lines_before_q <= lines_before;
       completed_q <= completed_i;
     end
     if (state_q == StSum) begin
       multi_device_invalid_q <= multi_device_invalid;
       base_q <= pool_q.media + pool_q.logs + MediaBits'(logs_q);
-      record_end_q <= 45'((op == OpApply) ? value[43:0] : 44'(log_i.next)) + 45'd64 + 45'(padded);
+      record_end_q <= with_ranges ? 45'(log_i.next) + 45'({range_lines_q, 6'd0}) :
+          45'((op == OpApply) ? value[43:0] : 44'(log_i.next)) + 45'd64 + 45'(padded);
+      ranges_ok_q <= 1'b1;
+      for (int unsigned n = 0; n < Ranges; n++)
+      if (with_ranges && !inside_pool(64'(ranges[n].offset), 17'(ranges[n].bytes), pool_q.bytes))
+        ranges_ok_q <= 1'b0;
       address_ok_q <= inside_pool(address_offset_q, bytes[16:0], pool_q.bytes);
       target_ok_q <= inside_pool(target_offset_q, (op == OpSwitch) ? 17'd8 : bytes[16:0], pool_q.bytes);
       overlap_q <= 65'(address_offset_q) < 65'(target_offset_q) + 65'(bytes[16:0]) && 65'(target_offset_q) < 65'(address_offset_q) + 65'(bytes[16:0]);
@@ -208,7 +303,10 @@ module nearpm_decode
       refusal_q <= refusal;
       job_q <= job;
     end
-    if (state_q == StRange) ranges_q <= ranges_of(job_q);
+    if (state_q == StRange) begin
+      job_q <= job_with_ranges;
+      ranges_q <= ranges_of(job_with_ranges);
+    end
   end
 
   always_comb begin
@@ -226,6 +324,7 @@ module nearpm_decode
     else if (op == OpSwitch && log_i.closed) refusal.unmapped = 1'b1;
     else if (has_address && !address_ok_q) refusal.out_of_pool = 1'b1;
     else if (has_target && !target_ok_q) refusal.out_of_pool = 1'b1;
+    else if (!ranges_ok_q) refusal.out_of_pool = 1'b1;
     else if (op == OpApply && (value < 64'd64 || value[63:44] != '0 || record_end_q > 45'(log_i.next)))
       refusal.out_of_pool = 1'b1;
     else if (op == OpCopy && overlap_q) refusal.invalid = 1'b1;
@@ -238,6 +337,7 @@ module nearpm_decode
 
   always_comb begin
     job = '{
+        more: '0,
         op: op,
         log: index_o,
         source: pool_q.media + address_offset_q[MediaBits-1:0],
@@ -256,6 +356,11 @@ module nearpm_decode
       job.object = (op == OpRedo) ? target_offset_q : address_offset_q;
       job.target = base_q + MediaBits'(log_i.next);
     end
+    if (with_ranges) begin
+      job.more = ranges[Ranges-1:1];
+      job.object = 64'(ranges[0]);
+      job.bytes = 17'(range_lines_q);
+    end
     if (op == OpApply) begin
       job.object = target_offset_q;
       job.source = base_q + value[MediaBits-1:0];
@@ -263,6 +368,15 @@ module nearpm_decode
     if (op == OpRecover && !log_i.open) begin
       job.number = '1;
       job.previous = 32'(log_i.spoiled);
+    end
+  end
+
+  // The first and the last line of all ranges are known a cycle later.
+  always_comb begin
+    job_with_ranges = job_q;
+    if (with_ranges) begin
+      job_with_ranges.source = pool_q.media + MediaBits'({first3_q, 6'd0});
+      job_with_ranges.pool_last = pool_q.media + MediaBits'({last3_q, 6'd63});
     end
   end
 
@@ -314,8 +428,8 @@ module nearpm_decode
     log_o = log_i;
     if (makes_record(op)) begin
       log_o.next = record_end_q[31:0];
-      log_o.last = log_i.next;
-      log_o.records = log_i.records + 1'b1;
+      log_o.last = log_i.next + (with_ranges ? 32'({lines_before_q, 6'd0}) : '0);
+      log_o.records = log_i.records + (with_ranges ? 32'(range_count) : 32'd1);
     end else if (op == OpCommitRedo) log_o.committed = 1'b1;
     else if (multi_device) begin
       log_o.pending = 1'b1;

@@ -4,9 +4,14 @@
 package nearpm_job_pkg;
   import nearpm_pkg::*;
 
-  /// Makes a record.
+  /// Has several ranges.
+  function automatic logic has_ranges(op_e op);
+    return op inside {OpUndoRanges, OpCheckpointRanges};
+  endfunction
+
+  /// Makes records.
   function automatic logic makes_record(op_e op);
-    return op inside {OpUndo, OpRedo, OpCheckpoint};
+    return op inside {OpUndo, OpRedo, OpCheckpoint} || has_ranges(op);
   endfunction
 
   /// Leaves an empty log of the next generation; a commit of several devices does so later.
@@ -57,6 +62,10 @@ package nearpm_job_pkg;
       OpUndo, OpRedo, OpCheckpoint: begin
         ranges_of.reads  = bytes_of(job.source, job.bytes);
         ranges_of.writes = record_of(job.target, job.bytes);
+      end
+      OpUndoRanges, OpCheckpointRanges: begin
+        ranges_of.reads  = lines_of(job.source, job.pool_last);
+        ranges_of.writes = lines_of(job.target, job.target + MediaBits'({job.bytes, 6'd0}) - 1'b1);
       end
       OpApply: begin
         ranges_of.reads  = record_of(job.source, job.bytes);

@@ -5,6 +5,9 @@
 //   memory ─► ns_dma_read ─┬─► ns_dma_align ─► zeros after the end ──┬─► ns_dma_write ─► memory
 //                          └──────────────► CRC-32C, a line ◄────────┘
 //
+// The payload of a small record waits in a buffer until its CRC is known. Then header and payload
+// are written, in this order. The ranges of later records are read meanwhile.
+//
 // A move ends when the memory has answered all of its writes.
 `include "ns_assert.svh"
 
@@ -26,6 +29,14 @@ module nearpm_mover
   /// Held until the move ends.
   input  move_t        move_i,
   input  logic         valid_i,
+  /// Records: next range to read; the last one; it was requested.
+  input  logic [MediaBits-1:0] read_source_i,
+  input  logic [16:0]  read_bytes_i,
+  input  logic         read_last_i,
+  output logic         read_next_o,
+  /// Records: the present one is the last one; it was made.
+  input  logic         record_last_i,
+  output logic         record_made_o,
   /// The move has ended, for one cycle. The outputs below hold until the next move starts.
   output logic         move_done_o,
   /// A read or a write failed.
@@ -41,9 +52,16 @@ module nearpm_mover
   ns_axi_if.master     m_axi
 );
 
-  typedef enum logic [2:0] {
+  typedef enum logic [3:0] {
     StIdle,
-    StCopy,
+    StPayload,  // of a small record, into the buffer
+    StPayloadCrc,
+    StHeader,
+    StHeaderCrc,
+    StPutHeader,
+    StPutPayload,
+    StNextRecord,
+    StCopy,  // all data of a copy, or of the records, are on their way
     StRead,
     StCrcWait,  // latency of the CRC
     StStore,
@@ -53,7 +71,9 @@ module nearpm_mover
   state_e state_q;
   logic
       start,
+      record_start,
       is_copy,
+      is_records,
       is_load,
       is_store,
       read_req_q,
@@ -72,12 +92,19 @@ module nearpm_mover
   // Target beats.
   logic [511:0] align_data, write_data;
   logic align_error, align_valid, write_valid, write_ready;
+  // Payload of a small record.
+  logic buffer_ready, buffer_valid, align_out_ready, record_error_q;
+  logic [3:0] buffer_count;
+  logic [511:0] buffer_data, padded_data;
   logic [10:0] beats_q;  // of a copy, still to come
   logic last_beat;
   dma_done_t done;
   logic done_valid;
 
   assign start = state_q == StIdle && valid_i;
+  // The present record, whose source and header are new in this cycle.
+  assign record_start = is_records && (start || state_q == StNextRecord);
+  assign is_records = move_i.kind == MoveRecords;
   assign is_copy = move_i.kind == MoveCopy;
   assign is_load = move_i.kind == MoveLoad;
   assign is_store = move_i.kind == MoveStore;
@@ -95,11 +122,12 @@ module nearpm_mover
     end else begin
       if (start) begin
         read_req_q  <= !is_store;
-        align_req_q <= is_copy;
-        write_req_q <= is_copy;
+        align_req_q <= is_copy || is_records;
+        write_req_q <= is_copy || is_records;
       end else begin
-        if (read_req_ready) read_req_q <= 1'b0;
-        if (align_req_ready) align_req_q <= 1'b0;
+        if (read_req_ready && (!is_records || read_last_i)) read_req_q <= 1'b0;
+        if (state_q == StNextRecord) align_req_q <= 1'b1;
+        else if (align_req_ready) align_req_q <= 1'b0;
         if (state_q == StCrcWait && crc_wait_q == '0 && is_store) write_req_q <= 1'b1;
         else if (write_req_ready) write_req_q <= 1'b0;
       end
@@ -107,10 +135,18 @@ module nearpm_mover
         StIdle:
         if (valid_i)
           unique case (move_i.kind)
+            MoveRecords: state_q <= StPayload;
             MoveCopy:  state_q <= StCopy;
             MoveStore: state_q <= StCrcWait;
             default:   state_q <= StRead;
           endcase
+        StPayload: if (align_valid && buffer_ready && last_beat) state_q <= StPayloadCrc;
+        StPayloadCrc: if (crc_wait_q == '0) state_q <= StHeader;
+        StHeader: state_q <= StHeaderCrc;
+        StHeaderCrc: if (crc_wait_q == '0) state_q <= StPutHeader;
+        StPutHeader: if (write_ready) state_q <= StPutPayload;
+        StPutPayload: if (write_ready && buffer_count == 4'd1) state_q <= record_last_i ? StCopy : StNextRecord;
+        StNextRecord: state_q <= StPayload;
         StCopy:  if (done_valid) state_q <= StEnd;
         StRead:  if (read_valid && read_last) state_q <= StCrcWait;
         StCrcWait:
@@ -122,7 +158,9 @@ module nearpm_mover
   end
 
   // Values that depend on the move alone.
-  logic [16:0] padded, read_bytes, write_bytes;
+  logic [16:0] padded, read_bytes;
+  logic [18:0] write_bytes;
+  logic [5:0] target_offset;
   logic [1:0] source_end;  // last source beat, counted from the first one, modulo 4
   logic [10:0] target_end;
   logic [1:0] beat_surplus;
@@ -130,35 +168,43 @@ module nearpm_mover
   logic [5:0] rotate_q;
 
   assign padded = (move_i.bytes + 17'd63) & ~17'd63;
-  assign read_bytes = is_copy ? move_i.bytes : is_load ? 17'd64 : padded;
-  assign write_bytes = (is_copy && move_i.pad) ? padded : move_i.bytes;
+  assign read_bytes = is_records ? read_bytes_i : is_copy ? move_i.bytes : is_load ? 17'd64 : padded;
+  assign write_bytes = is_records ? move_i.length : (is_copy && move_i.pad) ? 19'(padded) : 19'(move_i.bytes);
+  assign target_offset = is_records ? '0 : move_i.target[5:0];
+  assign read_next_o = is_records && read_req_q && read_req_ready;
+  assign record_made_o = state_q == StPutPayload && write_ready && buffer_count == 4'd1;
   assign source_end = 2'((18'(move_i.source[5:0]) + 18'(move_i.bytes) - 18'd1) >> 6);
-  assign target_end = 11'((18'(move_i.target[5:0]) + 18'(move_i.bytes) - 18'd1) >> 6);
-  assign beat_surplus = 2'(target_end) - source_end + 2'(move_i.target[5:0] < move_i.source[5:0]);
+  assign target_end = 11'((18'(target_offset) + 18'(move_i.bytes) - 18'd1) >> 6);
+  assign beat_surplus = 2'(target_end) - source_end + 2'(target_offset < move_i.source[5:0]);
 
   always_ff @(posedge clk_i) begin
-    if (start) begin
-      rotate_q <= move_i.target[5:0] - move_i.source[5:0];
-      skip_q <= move_i.target[5:0] < move_i.source[5:0];
+    if (start || record_start) begin
+      rotate_q <= target_offset - move_i.source[5:0];
+      skip_q <= target_offset < move_i.source[5:0];
       flush_q <= beat_surplus == 2'd1;
       beats_q <= target_end;
+    end else if (align_valid && align_out_ready) beats_q <= beats_q - 1'b1;
+    if (start) begin
       read_error_q <= 1'b0;
       write_error_q <= 1'b0;
       line_q <= move_i.line;
     end else begin
-      if (align_valid && write_ready) beats_q <= beats_q - 1'b1;
       if (state_q == StRead && read_valid) begin
         line_q <= read_data;
         read_error_q <= read_error_q || read_error;
       end
-      if (state_q == StCrcWait && crc_wait_q == '0 && is_store && move_i.seal)
+      if (state_q == StHeader) line_q <= move_i.line;
+      if (crc_wait_q == '0 && ((state_q == StCrcWait && is_store && move_i.seal) || state_q == StHeaderCrc))
         line_q[511:480] <= crc_o;
       if (done_valid) begin
         read_error_q  <= read_error_q || done.read_error;
         write_error_q <= done.write_error;
       end
     end
-    crc_wait_q <= (state_q == StCrcWait) ? crc_wait_q - 1'b1 : 2'd2;
+    crc_wait_q <= (state_q inside {StCrcWait, StPayloadCrc, StHeaderCrc}) ? crc_wait_q - 1'b1 : 2'd2;
+    // Of a record that could not be read, no byte is written.
+    if (start) record_error_q <= 1'b0;
+    else if (align_valid && align_out_ready && align_error) record_error_q <= 1'b1;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -175,7 +221,7 @@ module nearpm_mover
     .m_axi
   );
 
-  assign read_ready = !is_copy || align_ready;
+  assign read_ready = (!is_copy && !is_records) || align_ready;
 
   ns_dma_read #(
     .BurstBytes(BurstBytes),
@@ -183,7 +229,7 @@ module nearpm_mover
   ) u_read (
     .clk_i,
     .rst_ni,
-    .addr_i (64'(move_i.source)),
+    .addr_i (64'(is_records ? read_source_i : move_i.source)),
     .bytes_i(32'(read_bytes)),
     .valid_i(read_req_q),
     .ready_o(read_req_ready),
@@ -206,24 +252,46 @@ module nearpm_mover
     .data_i       (read_data),
     .error_i      (read_error),
     .last_i       (read_last),
-    .valid_i      (read_valid && is_copy),
+    .valid_i      (read_valid && (is_copy || is_records)),
     .ready_o      (align_ready),
     .data_o       (align_data),
     .error_o      (align_error),
     .valid_o      (align_valid),
-    .ready_i      (write_ready)
+    .ready_i      (align_out_ready)
+  );
+
+  // Payload of a small record.
+  assign align_out_ready = is_records ? state_q == StPayload && buffer_ready : write_ready;
+
+  ns_fifo #(
+    .Width(512),
+    .Depth(SmallBytes / 64 + 1),
+    .Style("lutram")
+  ) u_payload (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (align_valid && is_records && state_q == StPayload),
+    .in_ready_o (buffer_ready),
+    .in_data_i  (padded_data),
+    .out_valid_o(buffer_valid),
+    .out_ready_i(state_q == StPutPayload && write_ready),
+    .out_data_o (buffer_data),
+    .count_o    (buffer_count)
   );
 
   // A padded target starts with a line. Bytes after its end are zeros.
   assign last_beat = beats_q == '0;
   always_comb begin
-    write_data = align_data;
-    if (is_store) write_data = line_q;
-    else if (move_i.pad && last_beat && move_i.bytes[5:0] != '0)
+    padded_data = align_data;
+    if (move_i.pad && last_beat && move_i.bytes[5:0] != '0)
       for (int unsigned i = 1; i < 64; i++)
-      if (i >= 32'(move_i.bytes[5:0])) write_data[i*8+:8] = '0;
+      if (i >= 32'(move_i.bytes[5:0])) padded_data[i*8+:8] = '0;
+    write_data = padded_data;
+    if (is_store || state_q == StPutHeader) write_data = line_q;
+    else if (is_records) write_data = buffer_data;
   end
-  assign write_valid = is_store ? store_valid_q : align_valid;
+  assign write_valid = is_records ? state_q == StPutHeader || (state_q == StPutPayload && buffer_valid) :
+      is_store ? store_valid_q : align_valid;
 
   ns_dma_write #(
     .BurstBytes(BurstBytes),
@@ -238,7 +306,7 @@ module nearpm_mover
     .valid_i     (write_req_q),
     .ready_o     (write_req_ready),
     .data_i      (write_data),
-    .error_i     (align_error && !is_store),
+    .error_i     (is_records ? record_error_q : align_error && !is_store),
     .data_valid_i(write_valid),
     .data_ready_o(write_ready),
     .done_o      (done),
@@ -256,7 +324,11 @@ module nearpm_mover
     unique case (move_i.kind)
       MoveCopy: begin
         feed = align_valid && write_ready;
-        feed_data = write_data;
+        feed_data = padded_data;
+      end
+      MoveRecords: begin
+        feed = state_q == StHeader || (align_valid && align_out_ready);
+        feed_data = (state_q == StHeader) ? first_60(move_i.line[479:0]) : padded_data;
       end
       MoveSum: begin
         feed = read_valid && state_q == StRead;
@@ -286,7 +358,8 @@ module nearpm_mover
   always_ff @(posedge clk_i) begin
     if (feed) feed_q_data <= feed_data;
     if (feed_q) effect_q <= of_line(feed_q_data);
-    if (start) crc_q <= (is_copy || move_i.kind == MoveSum) ? '1 : '0;
+    if (start || record_start) crc_q <= (is_copy || is_records || move_i.kind == MoveSum) ? '1 : '0;
+    else if (state_q == StHeader) crc_q <= '0;
     else if (effect_valid_q) crc_q <= past_line(crc_q) ^ effect_q;
   end
   assign crc_o = ~crc_q;

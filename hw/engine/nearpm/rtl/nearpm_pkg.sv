@@ -37,6 +37,8 @@ package nearpm_pkg;
   parameter int unsigned DeviceBits = 2;
   parameter int unsigned SequenceBits = 48;
 `endif
+  /// Ranges of a command with several.
+  parameter int unsigned Ranges = 7;
   /// Largest length of a copy.
   parameter int unsigned MaxBytes = 65536;
   /// Bits of a line's number on the media; a line has 64 bytes.
@@ -72,6 +74,8 @@ package nearpm_pkg;
     OpUndo       = 8'h10,
     OpRedo       = 8'h11,
     OpCheckpoint = 8'h12,
+    OpUndoRanges = 8'h13,
+    OpCheckpointRanges = 8'h14,
     OpCommit     = 8'h18,
     OpCommitRedo = 8'h19,
     OpApply      = 8'h1A,
@@ -95,9 +99,17 @@ package nearpm_pkg;
     logic read_error;
   } result_t;
 
-  /// A command as a unit receives it: translated, checked and independent of later changes of the
-  /// contexts. Addresses are media addresses.
+  /// A range of a pool.
   typedef struct packed {
+    logic [15:0] bytes;  // 0: none
+    logic [39:0] offset;
+  } object_range_t;
+
+  /// A command as a unit receives it: translated, checked and independent of later changes of the
+  /// contexts. Addresses are media addresses. With several ranges, `source` and `pool_last` are
+  /// their first and last byte, `bytes` the lines of all records, and `object` the first range.
+  typedef struct packed {
+    object_range_t [Ranges-2:0] more;  // ranges after the first one
     op_e                  op;
     logic [LogBits-1:0]   log;  // 16 * pool + thread
     logic [MediaBits-1:0] source;  // of a copy or record; apply: the record's header
@@ -123,6 +135,9 @@ package nearpm_pkg;
     // verilator lint_on UNUSEDSIGNAL
     return log[LogBits-1:ThreadBits];
   endfunction
+
+  /// Bits of a job without its `more`: the first line in which it is saved.
+  parameter int unsigned JobLineBits = $bits(job_t) - (Ranges - 1) * $bits(object_range_t);
 
   /// A commit of several devices.
   // Only some members of the job are used.

@@ -103,6 +103,8 @@ module nearpm_save
   localparam int unsigned FirstPeers = FirstEntry + Entries * NumChannels;
   localparam int unsigned Lines = FirstPeers + Pools * Threads;  // after the header
   localparam int unsigned IndexBits = unsigned'($clog2(Lines + 2));
+  localparam int unsigned RangeBits = $bits(object_range_t);
+  localparam int unsigned MoreBase = 192;  // ranges after the second one, in a command's second line
   localparam int unsigned BurstBits = 4;
   localparam int unsigned BurstLines = 1 << BurstBits;
   localparam int unsigned Depth = 2 * BurstLines;
@@ -205,7 +207,13 @@ module nearpm_save
   assign restoring = valid_q && !saving && pass_q;
   assign restore_command_o = restoring && command_q && second_q && line_q[0];
   assign restore_number_o = number_q;
-  assign restore_job_o = job_q;
+  // The second line has the ranges after the first one, around the other fields.
+  always_comb begin
+    restore_job_o = job_q;
+    restore_job_o.more[0] = line_q[8+:RangeBits];
+    for (int unsigned n = 1; n < Ranges - 1; n++)
+    restore_job_o.more[n] = line_q[MoreBase+(n-1)*RangeBits+:RangeBits];
+  end
   assign restore_stale_o = line_q[1];
   assign restore_commands_o = line_q[64+:Commands];
   assign restore_lines_o = line_q[128+:8*NumChannels];
@@ -220,7 +228,7 @@ module nearpm_save
 
   always_ff @(posedge clk_i)
     if (valid_q && command_q && !second_q)
-      job_q <= job_t'(line_q[$bits(job_t)-1:0]);
+      job_q <= job_t'(line_q[JobLineBits-1:0]);
 
   // ---------------------------------------------------------------- save
 
@@ -246,11 +254,14 @@ module nearpm_save
   always_comb begin
     gather_data = entry_data;
     if (peers_q) gather_data = peers_i;
-    if (command_q && !second_q) gather_data = 512'(job_i);
+    if (command_q && !second_q) gather_data = 512'(job_i[JobLineBits-1:0]);
     if (command_q && second_q) begin
       gather_data = '0;
       gather_data[0] = command_valid_i;
       gather_data[1] = stale_i;
+      gather_data[8+:RangeBits] = job_i.more[0];
+      for (int unsigned n = 1; n < Ranges - 1; n++)
+      gather_data[MoreBase+(n-1)*RangeBits+:RangeBits] = job_i.more[n];
       gather_data[64+:Commands] = commands_i;
       gather_data[128+:8*NumChannels] = lines_i;
     end

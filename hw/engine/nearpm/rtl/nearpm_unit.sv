@@ -30,7 +30,9 @@ module nearpm_unit
 );
 
   move_t move;
-  logic move_valid, moved, read_error, write_error;
+  logic move_valid, moved, read_error, write_error, read_last, read_next, record_last, record_made;
+  logic [MediaBits-1:0] read_source;
+  logic [16:0] read_bytes;
   logic [511:0] line;
   logic [31:0] crc;
   logic header_found;
@@ -48,6 +50,12 @@ module nearpm_unit
     .move_o       (move),
     .move_valid_o (move_valid),
     .moved_i      (moved),
+    .read_source_o(read_source),
+    .read_bytes_o (read_bytes),
+    .read_last_o  (read_last),
+    .read_next_i  (read_next),
+    .record_last_o(record_last),
+    .record_made_i(record_made),
     .read_error_i (read_error),
     .write_error_i(write_error),
     .line_i       (line),
@@ -63,6 +71,12 @@ module nearpm_unit
     .rst_ni,
     .move_i       (move),
     .valid_i      (move_valid),
+    .read_source_i(read_source),
+    .read_bytes_i (read_bytes),
+    .read_last_i  (read_last),
+    .read_next_o  (read_next),
+    .record_last_i(record_last),
+    .record_made_o(record_made),
     .move_done_o      (moved),
     .read_error_o (read_error),
     .write_error_o(write_error),

@@ -96,6 +96,15 @@ impl Pool {
         }
     }
 
+    /// Undo records of several ranges, each of an offset and bytes.
+    pub fn undo_ranges(&self, thread: u8, ranges: &[(u64, u64)]) -> Command {
+        let mut command = self.command(Operation::UndoRanges, thread);
+        for (to, (offset, bytes)) in command.ranges.iter_mut().zip(ranges) {
+            (to.offset, to.bytes) = (*offset, *bytes);
+        }
+        command
+    }
+
     pub fn redo(&self, thread: u8, from: u64, bytes: u64, to: u64) -> Command {
         Command {
             address: self.at(from),
@@ -206,7 +215,7 @@ impl Kit {
     }
 
     pub fn submit(&mut self, command: &Command) -> SubmittedCommand {
-        let submitted = self.page.submit(&mut self.host, &command.arguments());
+        let submitted = self.page.submit_line(&mut self.host, &command.to_line());
         submitted.unwrap()
     }
 

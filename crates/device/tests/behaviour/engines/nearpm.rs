@@ -407,6 +407,55 @@ fn nearpm_full_and_torn_logs_are_left_alone() {
     assert_eq!(kit.load(pool.media + 512, 65), [0; 65]);
 }
 
+/// Seven ranges are recorded by one command, or none: with one outside of the pool the log is
+/// unchanged.
+#[test]
+fn nearpm_ranges_of_a_command_are_recorded_all_or_none() {
+    if !is_there() {
+        return;
+    }
+    let (mut kit, pool) = Kit::with_pool("");
+    let data = bytes(&mut Random::new(5), 16_384);
+    kit.store(pool.media, &data);
+    // In both channels, across pages, over each other; the last one is not small.
+    for last in [448, 449] {
+        let ranges = [
+            (0, 8),
+            (4090, 12),
+            (4096, 64),
+            (4100, 64),
+            (8191, 2),
+            (100, 1),
+            (9000, last),
+        ];
+        for bad in 0..ranges.len() {
+            let mut wrong = ranges;
+            wrong[bad].0 = pool.bytes - 1;
+            wrong[bad].1 = 2;
+            kit.refused(&pool.undo_ranges(0, &wrong), ErrorBit::OutOfPool);
+        }
+        assert_eq!(
+            kit.fine(&pool.undo_ranges(0, &ranges)),
+            64,
+            "the first record"
+        );
+        kit.store(pool.media, &[9; 16_384]);
+        let mut at = 64;
+        for (n, (offset, bytes)) in ranges.into_iter().enumerate() {
+            let (header, payload) = kit.record(&pool, 0, at).unwrap();
+            assert_eq!((header.number, header.object), (n as u32, offset));
+            assert!(payload[..bytes as usize] == data[offset as usize..(offset + bytes) as usize]);
+            at = spec::nearpm::next_record(at, bytes);
+        }
+        assert_eq!(kit.fine(&pool.command(Operation::Abort, 0)), 7);
+        for (offset, bytes) in ranges {
+            let back = kit.load(pool.media + offset, bytes as usize);
+            assert!(back == data[offset as usize..(offset + bytes) as usize]);
+        }
+        kit.store(pool.media, &data);
+    }
+}
+
 #[test]
 fn nearpm_random_programs_match_the_ordered_model() {
     if !is_there() {
@@ -426,7 +475,7 @@ fn run_random_program(seed: u64, profile: &str) {
     let span = [512, 4096, 40_000][seed as usize % 3];
     let (mut engine, mut memory) = (Engine::new(2 << 20), vec![0; 2 << 20]);
     let mut expect = |memory: &mut [u8], command: &Command| {
-        let value = engine.execute(memory, &command.arguments()).unwrap();
+        let value = engine.execute(memory, &command.words()).unwrap();
         let logs = &engine.pools[usize::from(pool.number)]
             .as_ref()
             .unwrap()
@@ -450,7 +499,11 @@ fn run_random_program(seed: u64, profile: &str) {
                 kit.load(pool.media + at, len as usize) == memory.read(pool.media + at, len),
                 "seed {seed}, step {step}: {len} bytes at {at}"
             ),
-            5 | 6 => commands.push(pool.undo(0, at, len)),
+            5 => commands.push(pool.undo(0, at, len)),
+            6 => {
+                let ranges = [(at, len), (random.below(span), 64), (random.below(span), 1)];
+                commands.push(pool.undo_ranges(0, &ranges));
+            }
             7 => {
                 let to = random.below(span);
                 if to.abs_diff(at) < len {
@@ -663,7 +716,7 @@ fn nearpm_hostile_commands_change_nothing_outside_of_pools() {
                 operation: Operation::Checkpoint,
                 ..pool.undo(thread, offset & !4095, 4096)
             },
-            _ => pool.command(Operation::ALL[1 + random.below(14) as usize], thread),
+            _ => pool.command(Operation::ALL[1 + random.below(16) as usize], thread),
         };
         let mut arguments = command.arguments();
         if random.below(4) == 0 {

@@ -3,8 +3,8 @@
 //! Pools and logs: the state with which commands are checked and translated.
 
 use spec::nearpm::{
-    next_record, Command, Descriptor, ErrorBit, LogState, Operation, ALIGN, DEVICES, FIRST_RECORD,
-    LINE, MAX_BYTES, MIN_LOG_BYTES, POOLS, SEQUENCE_BITS, THREADS,
+    next_record, Command, Descriptor, ErrorBit, LogState, ObjectRange, Operation, ALIGN, DEVICES,
+    FIRST_RECORD, LINE, MAX_BYTES, MIN_LOG_BYTES, POOLS, RANGES, SEQUENCE_BITS, THREADS,
 };
 
 use super::bits::{Reader, Writer};
@@ -94,7 +94,8 @@ fn used_arguments(operation: Operation) -> [bool; 5] {
     match operation {
         PoolMap => [true; 5],
         Commit => [false, false, false, true, false],
-        PoolUnmap | Sync | CommitRedo | Delete | Abort | Recover => [false; 5],
+        PoolUnmap | Sync | CommitRedo | Delete | Abort | Recover | UndoRanges
+        | CheckpointRanges => [false; 5],
         LogOpen => [false, false, false, true, false],
         Undo | Checkpoint => [true, true, false, false, false],
         Redo | Copy => [true, true, true, false, false],
@@ -139,6 +140,10 @@ fn well_formed(command: &Command) -> bool {
         Undo | Redo | Copy => copied,
         Apply => copied && aligned(value, LINE),
         Checkpoint => copied && aligned(bytes, ALIGN) && aligned(address, ALIGN),
+        CheckpointRanges => {
+            let mut ranges = command.used_ranges().iter();
+            ranges.all(|range| aligned(range.offset | range.bytes, ALIGN))
+        }
         Switch => aligned(target, 8),
         Commit => value < 1 << DEVICES && (value == 0 || transaction < 1 << SEQUENCE_BITS),
         _ => true,
@@ -263,6 +268,7 @@ impl Contexts {
             base: 0,
             pool: pool.media,
             pool_last: pool.media + pool.bytes - 1,
+            more: [0; RANGES - 1],
         };
         match operation {
             PoolUnmap => {
@@ -302,7 +308,9 @@ impl Contexts {
         }
         // A log in this state accepts only operations that do not need its records.
         let is_busy = match operation {
-            Undo | Redo | Checkpoint | Commit | Abort => log.committed || log.pending.is_some(),
+            Undo | Redo | Checkpoint | UndoRanges | CheckpointRanges | Commit | Abort => {
+                log.committed || log.pending.is_some()
+            }
             Apply | CommitRedo | Delete => log.pending.is_some(),
             _ => false,
         };
@@ -333,6 +341,29 @@ impl Contexts {
                 log.last = log.next;
                 log.next = next as u32;
                 log.records += 1;
+            }
+            UndoRanges | CheckpointRanges => {
+                let ranges = command.used_ranges();
+                let inside = |range: &ObjectRange| range.offset + range.bytes <= pool.bytes;
+                if !ranges.iter().all(inside) {
+                    return Err(ErrorBit::OutOfPool);
+                }
+                if is_busy {
+                    return Err(ErrorBit::Busy);
+                }
+                let mut last = 0;
+                let next = ranges.iter().fold(u64::from(log.next), |at, range| {
+                    last = at;
+                    next_record(at, range.bytes)
+                });
+                if next > pool.log_bytes {
+                    return Err(ErrorBit::LogFull);
+                }
+                job.set_ranges(ranges);
+                job.target = job.base + u64::from(log.next);
+                (job.number, job.previous) = (log.records, log.last);
+                (log.last, log.next) = (last as u32, next as u32);
+                log.records += ranges.len() as u32;
             }
             Apply => {
                 job.target = pool.place(target, bytes)?;

@@ -137,12 +137,8 @@ impl NearPm {
     pub(super) fn write_page(&mut self, at: usize, data: &[u8], stores: u64, ctx: &mut SimContext) {
         self.page.write(at, data, stores);
         while let Some(line) = self.page.next_line() {
-            let job = self.page.job_of(line);
             self.accepted = self.accepted.wrapping_add(1);
-            let command = match job.malformed {
-                true => None,
-                false => Command::from_arguments(&job.arguments),
-            };
+            let command = Command::from_words(&self.page.words_of(line));
             let filter = own_mut(&mut ctx.filter);
             let accepted = match filter.has_failed_restore() {
                 true => Err(ErrorBit::ReadError),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//! Moves of a unit, one at a time: copies, loads and stores of any alignment.
+//! Moves of a unit, one at a time: copies, loads and stores of any alignment, and small records.
 
-use spec::nearpm::{padded, LINE};
+use spec::nearpm::{padded, payload_crc, Header, HEADER_BYTES, LINE};
 
 use super::super::ports::EnginePorts;
 
@@ -16,6 +16,8 @@ pub(super) const NUMBERS: u32 = 2 * MAX_BURSTS as u32;
 const FULL_RATE: u64 = 1024;
 /// Cycles of an access through the engine's multiplexers.
 const CROSSBAR_CYCLES: u64 = 2;
+/// Cycles from the last line of a record's payload to its header.
+const HEADER_CYCLES: u64 = 8;
 
 /// The limits of a unit's moves.
 #[derive(Clone, Copy, Debug)]
@@ -46,12 +48,22 @@ pub(super) struct Errors {
     pub(super) write: bool,
 }
 
-/// A read burst: its offset in the move, and whether it has arrived.
+/// A read burst: its address, its offset in the data, and whether it has arrived.
 #[derive(Clone, Copy)]
 struct ReadBurst {
+    source: u64,
     at: u64,
     len: u64,
     arrived: bool,
+}
+
+/// A range to be read, its offset in the data, and the header in front of it, if it is a record.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    source: u64,
+    bytes: u64,
+    at: u64,
+    header: Option<Header>,
 }
 
 #[derive(Default)]
@@ -61,14 +73,18 @@ pub(super) struct Mover {
     /// Maximum number of lines read in 1024 cycles, and the time of the next read in 1/1024 cycles.
     lines: u64,
     free: u64,
-    source: u64,
     target: u64,
-    /// Bytes to read, and to write.
-    bytes: u64,
-    length: u64,
-    /// Bytes that were read, or that are to be written.
-    data: Vec<u8>,
+    /// The ranges to read. Of these, `requested` bytes of number `segment` are requested, and
+    /// `arrived` bytes of number `filled` are there.
+    segments: Vec<Segment>,
+    segment: usize,
     requested: u64,
+    filled: usize,
+    arrived: u64,
+    /// Bytes to write.
+    length: u64,
+    /// Bytes that were read, or that are to be written; of these, the first `have` are there.
+    data: Vec<u8>,
     have: u64,
     sent: u64,
     /// One entry for each burst number.
@@ -93,23 +109,31 @@ impl Mover {
         }
     }
 
-    fn start_move(
-        &mut self,
-        source: u64,
-        target: u64,
-        bytes: u64,
-        length: u64,
-        ports: &mut EnginePorts,
-    ) {
-        (self.source, self.target) = (source, target);
-        (self.bytes, self.length) = (bytes, length);
-        (self.requested, self.have, self.sent) = (0, 0, 0);
+    /// Starts a move that writes `length` bytes of the data.
+    fn start_move(&mut self, target: u64, length: u64, ports: &mut EnginePorts) {
+        (self.target, self.length) = (target, length);
+        (self.segment, self.requested) = (0, 0);
+        (self.filled, self.arrived, self.sent) = (0, 0, 0);
+        self.have = match self.segments.is_empty() {
+            true => length,
+            false => 0,
+        };
         (self.head, self.tail) = (0, 0);
         self.errors = Errors::default();
         self.busy = true;
+        self.advance(ports);
+    }
+
+    fn read_range(&mut self, source: u64, bytes: u64, length: u64) {
+        self.segments.clear();
+        self.segments.push(Segment {
+            source,
+            bytes,
+            at: 0,
+            header: None,
+        });
         self.data.resize(bytes.max(length) as usize, 0);
         self.data[bytes as usize..].fill(0);
-        self.advance(ports);
     }
 
     /// Copies a range; with `pad` zeros fill the last line of the target.
@@ -122,24 +146,47 @@ impl Mover {
         ports: &mut EnginePorts,
     ) {
         let length = if pad { padded(bytes) } else { bytes };
-        self.start_move(source, target, bytes, length, ports);
+        self.read_range(source, bytes, length);
+        self.start_move(target, length, ports);
     }
 
     /// Reads a range.
     pub(super) fn load(&mut self, source: u64, bytes: u64, ports: &mut EnginePorts) {
-        self.start_move(source, 0, bytes, 0, ports);
+        self.read_range(source, bytes, 0);
+        self.start_move(0, 0, ports);
+    }
+
+    /// Makes consecutive records from `target` on: of each its source and its header without the
+    /// CRC of the payload.
+    pub(super) fn make_records(
+        &mut self,
+        target: u64,
+        records: impl Iterator<Item = (u64, Header)>,
+        ports: &mut EnginePorts,
+    ) {
+        self.segments.clear();
+        let mut length = 0;
+        for (source, header) in records {
+            let bytes = header.bytes.into();
+            self.segments.push(Segment {
+                source,
+                bytes,
+                at: length + HEADER_BYTES,
+                header: Some(header),
+            });
+            length += HEADER_BYTES + padded(bytes);
+        }
+        self.data.clear();
+        self.data.resize(length as usize, 0);
+        self.start_move(target, length, ports);
     }
 
     /// Writes bytes of a line.
     pub(super) fn store(&mut self, target: u64, bytes: &[u8], ports: &mut EnginePorts) {
+        self.segments.clear();
         self.data.clear();
         self.data.extend_from_slice(bytes);
-        let length = bytes.len() as u64;
-        (self.source, self.target, self.bytes, self.length) = (0, target, length, length);
-        (self.requested, self.have, self.sent) = (length, length, 0);
-        self.errors = Errors::default();
-        self.busy = true;
-        self.advance(ports);
+        self.start_move(target, bytes.len() as u64, ports);
     }
 
     /// The first line of the read bytes.
@@ -159,8 +206,7 @@ impl Mover {
     pub(super) fn take_finished(&mut self) -> Option<Errors> {
         let reads = self.reads.iter().all(Option::is_none);
         let writes = !self.writes.contains(&true);
-        let done =
-            self.have == self.bytes && self.requested == self.bytes && self.sent == self.length;
+        let done = self.filled == self.segments.len() && self.sent == self.length;
         let failed = self.errors != Errors::default();
         let ended = self.busy && reads && writes && (done || failed);
         ended.then(|| {
@@ -184,34 +230,45 @@ impl Mover {
         if self.errors != Errors::default() {
             return;
         }
-        while self.requested < self.bytes && self.reads[self.head].is_none() {
-            let at = self.source + self.requested;
-            let len = (BURST - at % BURST).min(self.bytes - self.requested);
+        while let Some(segment) = self.segments.get(self.segment) {
+            if self.reads[self.head].is_some() {
+                break;
+            }
+            let at = segment.source + self.requested;
+            let len = (BURST - at % BURST).min(segment.bytes - self.requested);
             self.reads[self.head] = Some(ReadBurst {
-                at: self.requested,
+                source: at,
+                at: segment.at + self.requested,
                 len,
                 arrived: false,
             });
+            self.requested += len;
+            if self.requested == segment.bytes {
+                (self.segment, self.requested) = (self.segment + 1, 0);
+            }
             let burst = self.number + self.head as u32;
             let wait = self.read_delay(at % LINE + len, ports.now());
             ports.read(CROSSBAR_CYCLES + wait, burst as u16, at, len as u32, burst);
-            self.requested += len;
             self.head = (self.head + 1) % self.reads.len();
         }
+        let made = self
+            .segments
+            .first()
+            .is_some_and(|first| first.header.is_some());
+        let delay = if made { HEADER_CYCLES } else { 0 };
         while self.sent < self.length {
             let at = self.target + self.sent;
             let len = (BURST - at % BURST).min(self.length - self.sent);
-            // Zeros follow the read bytes.
-            let wanted = (self.sent + len).min(self.bytes);
             let Some(place) = self.writes.iter().position(|busy| !busy) else {
                 return;
             };
-            if self.have < wanted {
+            if self.have < self.sent + len {
                 return;
             }
             self.writes[place] = true;
             let burst = self.number + (MAX_BURSTS + place) as u32;
-            let inside = ports.write(CROSSBAR_CYCLES, burst as u16, at, len as u32, burst);
+            let cycles = CROSSBAR_CYCLES + delay;
+            let inside = ports.write(cycles, burst as u16, at, len as u32, burst);
             let (from, to) = (self.sent as usize, (self.sent + len) as usize);
             if inside && !ports.store(at, &self.data[from..to]) {
                 self.errors.write = true;
@@ -229,15 +286,42 @@ impl Mover {
             let read = self.reads[burst].as_mut().expect("the burst is open");
             read.arrived = true;
             let place = &mut self.data[read.at as usize..(read.at + read.len) as usize];
-            if !ok || !ports.load(self.source + read.at, place) {
+            if !ok || !ports.load(read.source, place) {
                 self.errors.read = true;
             }
         }
         while let Some(read) = self.reads[self.tail].filter(|read| read.arrived) {
             self.reads[self.tail] = None;
-            self.have += read.len;
+            self.fill(read.len);
             self.tail = (self.tail + 1) % self.reads.len();
         }
         self.advance(ports);
+    }
+
+    /// The next bytes of the ranges are there.
+    fn fill(&mut self, len: u64) {
+        let segment = self.segments[self.filled];
+        self.arrived += len;
+        if segment.header.is_none() {
+            self.have += len;
+        }
+        if self.arrived < segment.bytes {
+            return;
+        }
+        (self.filled, self.arrived) = (self.filled + 1, 0);
+        match segment.header {
+            Some(header) => {
+                let (from, to) = (segment.at as usize, (segment.at + segment.bytes) as usize);
+                let header = Header {
+                    payload_crc: payload_crc(&self.data[from..to]),
+                    ..header
+                };
+                let line = header.to_line();
+                self.data[from - line.len()..from].copy_from_slice(&line);
+                self.have = segment.at + padded(segment.bytes);
+            }
+            // Zeros follow.
+            None => self.have = self.length.max(segment.bytes),
+        }
     }
 }

@@ -101,6 +101,7 @@ pub(super) fn image(
     for (number, entry) in filter.table.entries() {
         let at = (FIRST_COMMAND + 2 * usize::from(number)) * BYTES;
         image[at..at + BYTES].copy_from_slice(&entry.job.to_line());
+        entry.job.write_more(&mut image[at + BYTES..at + 2 * BYTES]);
         image[at + BYTES] = PRESENT | if entry.stale { STALE } else { 0 };
         failed |= u64::from(entry.failed) << number;
         write_u64(&mut image, at + BYTES + 8, entry.commands);
@@ -190,7 +191,8 @@ pub(super) fn restore(
     }
     let command = |number: usize| {
         let at = (FIRST_COMMAND + 2 * number) * BYTES;
-        let job = UnitCommand::from_line(&image[at..at + BYTES])?;
+        let second = &image[at + BYTES..at + 2 * BYTES];
+        let job = UnitCommand::from_lines(&image[at..at + BYTES], second)?;
         (image[at + BYTES] & PRESENT != 0).then_some((job, at + BYTES))
     };
     let all = (0..COMMANDS).filter(|number| command(*number).is_some());

@@ -2,7 +2,8 @@
 
 //! A unit executes one command at a time (hw/engine/nearpm, nearpm_unit).
 //!
-//! A record is its payload, then its header. Abort and recover first read all records and change
+//! Small records are written as they lie in the log, all of a command at once. A larger one is its
+//! payload, then its header. Abort and recover first read all records and change
 //! nothing unless all are valid; the descriptor is written last. So each command can start again
 //! after an interruption at any point. If the number of records is unknown, the unit searches for
 //! records after the first missing header. A command that fails writes the required number of
@@ -15,11 +16,14 @@ use spec::nearpm::{
 
 use super::super::ports::EnginePorts;
 use super::mover::{Errors, MoveLimits, Mover, NUMBERS};
-use super::unit_command::{UnitCommand, UNKNOWN};
+use super::unit_command::{NewRecord, UnitCommand, UNKNOWN};
 
 /// Cycles from a command to its first move, and from its last one to its end.
 const BEGIN: u64 = 2;
 const END: u64 = 2;
+/// Most bytes of a small record, which is a burst with its header. A command with small records
+/// alone reads all ranges at once and writes each with its header.
+const MAX_SMALL_BYTES: u32 = 448;
 /// Maximum number of `MAX_BYTES` pieces of a log that are searched for another record.
 const MAX_SEEKS: u32 = 64;
 /// Wake-up numbers, in the bits after the unit's number.
@@ -31,6 +35,8 @@ pub(super) const ENDS: u32 = 1;
 enum UnitStep {
     Idle,
     Begin,
+    /// Makes small records.
+    MakeRecords,
     /// Copies the payload, or the bytes of a copy.
     Copy,
     WriteHeader,
@@ -87,6 +93,37 @@ pub(super) struct CommandResult {
     pub(super) log_inconsistent: bool,
 }
 
+/// Its commands make records.
+fn makes_records(operation: Operation) -> bool {
+    use Operation::*;
+    matches!(
+        operation,
+        Undo | Redo | Checkpoint | UndoRanges | CheckpointRanges
+    )
+}
+
+/// The header of a record.
+fn header(job: &UnitCommand, record: &NewRecord, payload_crc: u32) -> Header {
+    let kind = match job.operation {
+        Operation::Undo | Operation::UndoRanges => RecordKind::Undo,
+        Operation::Redo => RecordKind::Redo,
+        _ => RecordKind::Checkpoint,
+    };
+    Header {
+        kind,
+        pool: job.log >> 4,
+        thread: job.log & 15,
+        writer: RecordWriter::Engine,
+        generation: job.value,
+        object: record.object,
+        bytes: record.bytes,
+        number: record.number,
+        previous: record.previous.into(),
+        transaction: job.transaction,
+        payload_crc,
+    }
+}
+
 pub(super) struct Unit {
     /// The unit's number.
     number: u32,
@@ -94,6 +131,8 @@ pub(super) struct Unit {
     job: Option<UnitCommand>,
     step: UnitStep,
     walk: LogWalk,
+    /// The record that is being made.
+    new_record: Option<NewRecord>,
     header: Option<Header>,
     /// Number of records that the log must have from now on if the command fails.
     required_records: Option<u32>,
@@ -111,6 +150,7 @@ impl Unit {
             job: None,
             step: UnitStep::Idle,
             walk: LogWalk::default(),
+            new_record: None,
             header: None,
             required_records: None,
             log_inconsistent: false,
@@ -132,7 +172,7 @@ impl Unit {
         self.header = None;
         self.log_inconsistent = false;
         self.required_records = match job.operation {
-            Operation::Undo | Operation::Redo | Operation::Checkpoint => Some(INCOMPLETE),
+            operation if makes_records(operation) => Some(INCOMPLETE),
             Operation::Abort => Some(job.number).filter(|records| *records != 0),
             _ => None,
         };
@@ -173,7 +213,7 @@ impl Unit {
     fn return_value(&self, job: &UnitCommand) -> u64 {
         use Operation::*;
         match job.operation {
-            Undo | Redo | Checkpoint => job.target - job.base,
+            operation if makes_records(operation) => job.target - job.base,
             // A log of several devices keeps its generation for now.
             Commit if job.bytes != 0 => job.value,
             Commit | Delete => job.value.wrapping_add(1),
@@ -219,10 +259,18 @@ impl Unit {
     fn start_command(&mut self, job: &UnitCommand, ports: &mut EnginePorts) {
         use Operation::*;
         match job.operation {
-            Undo | Redo | Checkpoint => {
-                self.step = UnitStep::Copy;
-                let (target, bytes) = (job.target + HEADER_BYTES, job.bytes.into());
-                self.mover.copy(job.source, target, bytes, true, ports);
+            Undo | Redo | Checkpoint | UndoRanges | CheckpointRanges => {
+                let first = job.first_record();
+                match job.records().all(|record| record.bytes <= MAX_SMALL_BYTES) {
+                    true => {
+                        self.step = UnitStep::MakeRecords;
+                        let records = job.records();
+                        let records =
+                            records.map(|record| (record.source, header(job, &record, 0)));
+                        self.mover.make_records(first.header, records, ports);
+                    }
+                    false => self.make_record(first, ports),
+                }
             }
             Copy => {
                 self.step = UnitStep::Copy;
@@ -261,6 +309,13 @@ impl Unit {
         }
         match self.step {
             UnitStep::Copy if job.operation != Operation::Copy => self.write_header(job, ports),
+            UnitStep::WriteHeader => {
+                let made = self.new_record();
+                match job.record_after(&made) {
+                    Some(record) => self.make_record(record, ports),
+                    None => self.schedule_end(ports),
+                }
+            }
             UnitStep::ReadDescriptor => self.descriptor_read(job, ports),
             UnitStep::ReadHeader => self.check_header(job, ports),
             UnitStep::ReadPayload => {
@@ -284,27 +339,23 @@ impl Unit {
         }
     }
 
+    /// The record that is being made.
+    fn new_record(&self) -> NewRecord {
+        self.new_record.expect("a record is being made")
+    }
+
+    fn make_record(&mut self, record: NewRecord, ports: &mut EnginePorts) {
+        self.new_record = Some(record);
+        self.step = UnitStep::Copy;
+        let (target, bytes) = (record.header + HEADER_BYTES, record.bytes.into());
+        self.mover.copy(record.source, target, bytes, true, ports);
+    }
+
     fn write_header(&mut self, job: &UnitCommand, ports: &mut EnginePorts) {
-        let kind = match job.operation {
-            Operation::Undo => RecordKind::Undo,
-            Operation::Redo => RecordKind::Redo,
-            _ => RecordKind::Checkpoint,
-        };
-        let header = Header {
-            kind,
-            pool: job.log >> 4,
-            thread: job.log & 15,
-            writer: RecordWriter::Engine,
-            generation: job.value,
-            object: job.object,
-            bytes: job.bytes,
-            number: job.number,
-            previous: job.previous.into(),
-            transaction: job.transaction,
-            payload_crc: payload_crc(self.mover.data()),
-        };
+        let record = self.new_record();
+        let header = header(job, &record, payload_crc(self.mover.data()));
         self.step = UnitStep::WriteHeader;
-        self.mover.store(job.target, &header.to_line(), ports);
+        self.mover.store(record.header, &header.to_line(), ports);
     }
 
     fn write_descriptor(&mut self, job: &UnitCommand, ports: &mut EnginePorts) {

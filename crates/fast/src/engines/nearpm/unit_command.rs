@@ -3,7 +3,10 @@
 //! A command for a unit: translated and checked, so that it does not depend on later changes of
 //! pools and logs.
 
-use spec::nearpm::{padded, Operation, HEADER_BYTES, LINE};
+use spec::nearpm::{
+    next_record, padded, ObjectRange, Operation, HEADER_BYTES, LINE, MAX_RANGE_BYTES, OFFSET_BITS,
+    RANGES,
+};
 
 use sim::OrderedCommand;
 
@@ -11,8 +14,41 @@ use super::bits::{Reader, Writer};
 
 /// Bits of a media address.
 const MEDIA_BITS: u32 = 44;
+/// Bytes of a range in the second saved line, and the places of those after the first one.
+const RANGE_BYTES: usize = 7;
+const MORE: [usize; RANGES - 1] = [1, 24, 31, 38, 45, 52];
 /// Number of records of a log that only the media know.
 pub(crate) const UNKNOWN: u32 = u32::MAX;
+
+/// Bits of a range.
+const RANGE_BITS: u32 = 56;
+
+/// `object_range_t` of hw/engine/nearpm/rtl/nearpm_pkg.sv.
+fn pack(range: ObjectRange) -> u64 {
+    range.offset | range.bytes << OFFSET_BITS
+}
+
+fn unpack(bits: u64) -> ObjectRange {
+    ObjectRange {
+        offset: bits & ((1 << OFFSET_BITS) - 1),
+        bytes: bits >> OFFSET_BITS & MAX_RANGE_BYTES,
+    }
+}
+
+/// A record that a command makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NewRecord {
+    /// First byte to be recorded.
+    pub(crate) source: u64,
+    pub(crate) bytes: u32,
+    /// Address of the header.
+    pub(crate) header: u64,
+    /// Offset of the object in the pool.
+    pub(crate) object: u64,
+    pub(crate) number: u32,
+    /// Offset of the previous record in the log; 0: there is none.
+    pub(crate) previous: u32,
+}
 
 /// `job_t` of hw/engine/nearpm/rtl/nearpm_pkg.sv, with media addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,26 +56,30 @@ pub(crate) struct UnitCommand {
     pub(crate) operation: Operation,
     /// 16 * pool + thread.
     pub(crate) log: u8,
-    /// Source of a copy or record; apply: the record's header.
+    /// Source of a copy or record; apply: the record's header. Several ranges: their first byte.
     pub(crate) source: u64,
     /// Target of a copy, apply or switch; undo, redo, checkpoint: the record's header.
     pub(crate) target: u64,
+    /// Bytes of a copy or record. Several ranges: the lines that their records take.
     pub(crate) bytes: u32,
     /// Offset in the pool, for the header; bytes of the log for operations on the whole log.
+    /// Several ranges: the first one.
     pub(crate) object: u64,
     /// Switch: the value. Otherwise the generation of the log at acceptance.
     pub(crate) value: u64,
     pub(crate) transaction: u64,
-    /// Number of the record, or of records in the log for operations that end it.
+    /// Number of the (first) record, or of records in the log for operations that end it.
     pub(crate) number: u32,
     /// Offset of the previous record, or of the last one for operations that end the log; 0: none.
     /// Recover of a closed log: 1 if it is inconsistent.
     pub(crate) previous: u32,
     /// Address of the log's descriptor.
     pub(crate) base: u64,
-    /// Address of the pool, and of its last byte.
+    /// Address of the pool, and of its last byte. Several ranges: of the last byte of any.
     pub(crate) pool: u64,
     pub(crate) pool_last: u64,
+    /// Ranges after the first one.
+    pub(crate) more: [u64; RANGES - 1],
 }
 
 /// Lines of the media, first to last.
@@ -85,6 +125,65 @@ impl AccessRanges {
 }
 
 impl UnitCommand {
+    /// Sets several ranges, which are inside the pool.
+    pub(crate) fn set_ranges(&mut self, ranges: &[ObjectRange]) {
+        let mut packed = ranges.iter().map(|range| pack(*range));
+        self.object = packed.next().unwrap_or(0);
+        for (to, range) in self.more.iter_mut().zip(packed) {
+            *to = range;
+        }
+        let first = ranges.iter().map(|range| range.offset).min();
+        let last = ranges.iter().map(|range| range.offset + range.bytes - 1);
+        (self.source, self.pool_last) = (
+            self.pool + first.unwrap_or(0),
+            self.pool + last.max().unwrap_or(0),
+        );
+        let bytes: u64 = ranges.iter().map(|range| next_record(0, range.bytes)).sum();
+        self.bytes = (bytes / LINE) as u32;
+    }
+
+    /// The record that the command makes first.
+    pub(crate) fn first_record(&self) -> NewRecord {
+        let one = match self.operation.has_ranges() {
+            true => unpack(self.object),
+            false => ObjectRange {
+                offset: self.object,
+                bytes: self.bytes.into(),
+            },
+        };
+        NewRecord {
+            source: match self.operation.has_ranges() {
+                true => self.pool + one.offset,
+                false => self.source,
+            },
+            bytes: one.bytes as u32,
+            header: self.target,
+            object: one.offset,
+            number: self.number,
+            previous: self.previous,
+        }
+    }
+
+    /// All records that the command makes.
+    pub(crate) fn records(&self) -> impl Iterator<Item = NewRecord> + '_ {
+        let after = |record: &NewRecord| self.record_after(record);
+        std::iter::successors(Some(self.first_record()), after)
+    }
+
+    /// The record that follows one of the command's.
+    pub(crate) fn record_after(&self, record: &NewRecord) -> Option<NewRecord> {
+        let n = record.number.wrapping_sub(self.number) as usize;
+        let range = unpack(*self.more.get(n).filter(|range| **range != 0)?);
+        Some(NewRecord {
+            source: self.pool + range.offset,
+            bytes: range.bytes as u32,
+            header: next_record(record.header, record.bytes.into()),
+            object: range.offset,
+            number: record.number.wrapping_add(1),
+            previous: (record.header - self.base) as u32,
+        })
+    }
+
     /// The accessed ranges: README.md of the engine, "Order".
     pub(crate) fn ranges(&self) -> AccessRanges {
         use Operation::*;
@@ -96,6 +195,13 @@ impl UnitCommand {
             Undo | Redo | Checkpoint => {
                 (Some(LineRange::of(self.source, bytes)), record(self.target))
             }
+            UndoRanges | CheckpointRanges => (
+                Some(LineRange {
+                    first: self.source / LINE,
+                    last: self.pool_last / LINE,
+                }),
+                Some(LineRange::of(self.target, bytes * LINE)),
+            ),
             Commit | CommitRedo | Delete | LogOpen | Sync => (None, log),
             Apply => (record(self.source), Some(LineRange::of(self.target, bytes))),
             Abort | Recover | PoolUnmap => {
@@ -144,7 +250,7 @@ impl UnitCommand {
         self.closes_log() && !matches!(self.operation, Recover | Copy)
     }
 
-    /// The saved line.
+    /// The saved line. Of several ranges it has the first one.
     pub(crate) fn to_line(self) -> [u8; 64] {
         let mut line = [0; 64];
         let mut bits = Writer::new(&mut line);
@@ -169,8 +275,15 @@ impl UnitCommand {
         line
     }
 
-    /// The command of a saved line; `None`: the operation is unknown.
-    pub(crate) fn from_line(line: &[u8]) -> Option<UnitCommand> {
+    /// Writes the ranges after the first one into the second saved line.
+    pub(crate) fn write_more(&self, line: &mut [u8]) {
+        for (range, at) in self.more.iter().zip(MORE) {
+            line[at..at + RANGE_BYTES].copy_from_slice(&range.to_le_bytes()[..RANGE_BYTES]);
+        }
+    }
+
+    /// The command of two saved lines; `None`: the operation is unknown.
+    pub(crate) fn from_lines(line: &[u8], second: &[u8]) -> Option<UnitCommand> {
         let mut bits = Reader::new(line);
         let pool_last = bits.read(MEDIA_BITS);
         let pool = bits.read(MEDIA_BITS);
@@ -199,6 +312,7 @@ impl UnitCommand {
             base,
             pool,
             pool_last,
+            more: MORE.map(|at| Reader::new(&second[at..]).read(RANGE_BITS)),
         })
     }
 }
@@ -224,9 +338,13 @@ mod tests {
             base: 7,
             pool: most,
             pool_last: 8,
+            more: [1, 2, 3, 4, 5, 6].map(|n| n << 53 | n),
         };
         let line = job.to_line();
-        assert_eq!(UnitCommand::from_line(&line), Some(job));
+        let mut second = [0xFF; 64];
+        job.write_more(&mut second);
+        assert_eq!(UnitCommand::from_lines(&line, &second), Some(job));
+        assert_eq!((second[0], &second[8..24]), (0xFF, &[0xFF; 16][..]));
         // 509 bits in total.
         assert_eq!(line[63], 0x21 >> 3);
         assert_eq!(line[62] >> 5, 0x21 & 7);
