@@ -59,9 +59,9 @@ module dispatch_proof
     Sync,
     Open,
     Copy,  // within an object: no other command of its log depends on it
-    Ranges  // records of both objects
+    RecordBoth  // a command with two ranges
   } kind_e;
-  assume property (@(posedge clk_i) insert_kind_i <= 4'(Ranges));
+  assume property (@(posedge clk_i) insert_kind_i <= 4'(RecordBoth));
 
   typedef struct packed {
     kind_e              kind;
@@ -71,16 +71,16 @@ module dispatch_proof
   } command_t;
 
   function automatic logic records(command_t c);
-    return c.kind inside {Record, Ranges};
+    return c.kind inside {Record, RecordBoth};
   endfunction
 
   function automatic logic of_log(command_t c);
-    return c.kind inside {Record, Ranges, Commit, CommitPeers, Sync, Open};
+    return c.kind inside {Record, RecordBoth, Commit, CommitPeers, Sync, Open};
   endfunction
 
   /// Has no effect when the log is closed.
   function automatic logic needs(command_t c);
-    return c.kind inside {Record, Ranges, Commit, CommitPeers};
+    return c.kind inside {Record, RecordBoth, Commit, CommitPeers};
   endfunction
 
   /// Is cancelled when the log is closed after it was accepted.
@@ -96,10 +96,10 @@ module dispatch_proof
       return a.kind != Record || b.kind != Record || a.record == b.record;
     // Commands with ranges are about both objects.
     // Data that are recorded must not change before the record is made.
-    if (a.kind inside {Switch, Copy} && b.kind inside {Switch, Copy, Record, Ranges} &&
-        (a.object == b.object || b.kind == Ranges))
+    if (a.kind inside {Switch, Copy} && b.kind inside {Switch, Copy, Record, RecordBoth} &&
+        (a.object == b.object || b.kind == RecordBoth))
       return 1'b1;
-    if (records(a) && b.kind inside {Switch, Copy}) return a.object == b.object || a.kind == Ranges;
+    if (records(a) && b.kind inside {Switch, Copy}) return a.object == b.object || a.kind == RecordBoth;
     // A page is not replaced before it has been copied.
     if (a.kind == Copy && b.kind == Switch) return a.log == b.log;
     // No older command closes a log that has been opened.
@@ -121,7 +121,7 @@ module dispatch_proof
     job_of.pool_last = pool + 1023;
     unique case (c.kind)
       Record:      {job_of.op, job_of.bytes} = {OpUndo, 17'd64};
-      Ranges: begin
+      RecordBoth: begin
         job_of.op = OpUndoRanges;
         job_of.source = pool;
         job_of.pool_last = pool + 127;

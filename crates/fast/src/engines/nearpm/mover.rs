@@ -202,12 +202,18 @@ impl Mover {
         &self.data
     }
 
+    /// The move makes records. It ends when all that can be written is.
+    fn makes_records(&self) -> bool {
+        let first = self.segments.first();
+        first.is_some_and(|segment| segment.header.is_some())
+    }
+
     /// Takes the result of the move if it has ended.
     pub(super) fn take_finished(&mut self) -> Option<Errors> {
         let reads = self.reads.iter().all(Option::is_none);
         let writes = !self.writes.contains(&true);
         let done = self.filled == self.segments.len() && self.sent == self.length;
-        let failed = self.errors != Errors::default();
+        let failed = self.errors != Errors::default() && !self.makes_records();
         let ended = self.busy && reads && writes && (done || failed);
         ended.then(|| {
             self.busy = false;
@@ -227,7 +233,7 @@ impl Mover {
 
     /// Issues all reads and writes that are possible.
     fn advance(&mut self, ports: &mut EnginePorts) {
-        if self.errors != Errors::default() {
+        if self.errors != Errors::default() && !self.makes_records() {
             return;
         }
         while let Some(segment) = self.segments.get(self.segment) {
@@ -251,11 +257,11 @@ impl Mover {
             ports.read(CROSSBAR_CYCLES + wait, burst as u16, at, len as u32, burst);
             self.head = (self.head + 1) % self.reads.len();
         }
-        let made = self
-            .segments
-            .first()
-            .is_some_and(|first| first.header.is_some());
-        let delay = if made { HEADER_CYCLES } else { 0 };
+        let delay = if self.makes_records() {
+            HEADER_CYCLES
+        } else {
+            0
+        };
         while self.sent < self.length {
             let at = self.target + self.sent;
             let len = (BURST - at % BURST).min(self.length - self.sent);
@@ -288,6 +294,17 @@ impl Mover {
             let place = &mut self.data[read.at as usize..(read.at + read.len) as usize];
             if !ok || !ports.load(read.source, place) {
                 self.errors.read = true;
+                // Neither a record that can't be read nor one after it is written.
+                let of_read = |segment: &&Segment| segment.at <= read.at;
+                let failed = self.segments.iter().rev().find(of_read);
+                if let Some(Segment {
+                    at,
+                    header: Some(_),
+                    ..
+                }) = failed
+                {
+                    self.length = self.length.min(at - HEADER_BYTES);
+                }
             }
         }
         while let Some(read) = self.reads[self.tail].filter(|read| read.arrived) {
