@@ -33,7 +33,7 @@ impl Ranges {
     /// True if a byte of a range is in the set.
     pub fn overlaps(&self, range: &Range<u64>) -> bool {
         let before = self.0.range(..range.end).next_back();
-        before.is_some_and(|(start, end)| *end > range.start && *start < range.end)
+        !range.is_empty() && before.is_some_and(|(_, end)| *end > range.start)
     }
 
     /// True without ranges.

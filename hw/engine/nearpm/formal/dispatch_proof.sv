@@ -99,7 +99,8 @@ module dispatch_proof
     if (a.kind inside {Switch, Copy} && b.kind inside {Switch, Copy, Record, RecordBoth} &&
         (a.object == b.object || b.kind == RecordBoth))
       return 1'b1;
-    if (records(a) && b.kind inside {Switch, Copy}) return a.object == b.object || a.kind == RecordBoth;
+    if (records(a) && b.kind inside {Switch, Copy})
+      return a.object == b.object || a.kind == RecordBoth;
     // A page is not replaced before it has been copied.
     if (a.kind == Copy && b.kind == Switch) return a.log == b.log;
     // No older command closes a log that has been opened.
