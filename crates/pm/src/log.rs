@@ -32,6 +32,21 @@ const CPU_APPLY_BYTES: u64 = 256;
 /// in one burst each; larger ones are made sooner by several units.
 const MAX_GATHERED_BYTES: u64 = 448;
 
+/// Most bytes from the first to the last byte of a command's ranges. The engine holds all stores
+/// between them until the command has ended. With longer spans the queue fills with 4 threads.
+const MAX_SPAN: u64 = 128 << 10;
+
+/// How many of the first ranges one command records.
+fn near_ranges(ranges: &[ObjectRange]) -> usize {
+    let (mut low, mut high) = (u64::MAX, 0);
+    let near = ranges.iter().take_while(|range| {
+        low = low.min(range.offset);
+        high = high.max(range.offset + range.bytes);
+        high - low <= MAX_SPAN
+    });
+    near.count().max(1)
+}
+
 /// The virtual address of an offset in the window.
 pub(crate) fn address(place: u64) -> u64 {
     WINDOW + place
@@ -354,17 +369,22 @@ impl Log {
 
     /// Submits the command that records the gathered ranges of a device.
     fn submit_gathered(&mut self, m: &mut Memory, index: usize) -> Result<()> {
-        let ranges = std::mem::take(&mut self.gathered[index]);
-        match ranges.as_slice() {
-            [] => Ok(()),
-            [range] => self.record_one(m, index, RecordKind::Undo, *range),
-            ranges => {
-                let submitted = self.command(m, index, Operation::UndoRanges, |_, command| {
-                    command.ranges[..ranges.len()].copy_from_slice(ranges);
-                });
-                submitted.map(drop)
+        let gathered = std::mem::take(&mut self.gathered[index]);
+        let mut rest = gathered.as_slice();
+        while !rest.is_empty() {
+            let (ranges, later) = rest.split_at(near_ranges(rest));
+            rest = later;
+            match ranges {
+                [range] => self.record_one(m, index, RecordKind::Undo, *range)?,
+                ranges => {
+                    let fill = |_: &Offload, command: &mut Command| {
+                        command.ranges[..ranges.len()].copy_from_slice(ranges);
+                    };
+                    self.command(m, index, Operation::UndoRanges, fill)?;
+                }
             }
         }
+        Ok(())
     }
 
     /// Submits the commands that record the gathered ranges of all devices.
