@@ -364,7 +364,7 @@ async def program_order_with_slow_memory(dut):
 @cocotb.test()
 async def table_full_drains(dut):
     """64 commands at once, followed by stores: all end."""
-    bench = Bench(dut, latency=60)
+    bench = Bench(dut, latency=120)
     await bench.start()
     pool = POOLS[0]
     await bench.map_pool(**pool)
