@@ -4,11 +4,11 @@
 
 usage: bench/libpmemobj.py [--transactions N] [--seeds N] [--json]
 
-The same puts, updates, removals and aborts go to four structures with undo logs: those of `structures.c` with
-libpmemobj, and those of crates/workloads with the library of crates/pm, by the CPU and offloaded. The flushes, fences
-and copies of libpmemobj are repeated on the simulated host, profile `nearpm`, design `nearpm-paper`, whose fences read
-back. A value is the mean per transaction. That of libpmemobj is the difference of two runs, one with N transactions
-more. Its library's own code is not included; that of crates/pm is.
+The same puts, updates, removals and aborts go to four structures with undo logs. `structures.c` has them with
+libpmemobj, and crates/workloads with the library of crates/pm, by the CPU and offloaded. The flushes, fences and copies
+of libpmemobj are repeated on the simulated host, profile `nearpm`, design `nearpm-paper`, whose fences read back. A
+value is the mean per transaction. That of libpmemobj is the difference of two runs, one with N transactions more. Its
+library's own code is not included; that of crates/pm is.
 """
 
 from __future__ import annotations

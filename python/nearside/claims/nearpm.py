@@ -328,9 +328,9 @@ _PARTS = {
 }  # fmt: skip
 for _mechanism, _least_of in PROGRAM_REGIONS.items():
     for _column, _least in _least_of.items():
-        _name, _part, _clocks, _differs = _PARTS[_column]
+        _own, _part, _clocks, _differs = _PARTS[_column]
         claim(
-            f"nearpm.programs.{_mechanism}.{_name}", "x", at_least(_least),
+            f"nearpm.programs.{_mechanism}.{_own}", "x", at_least(_least),
             f"The time of {_part} in transactions of nine programs, by the CPU and by one device, durable; mean; "
             f"{_mechanism}, design nearpm-paper.",
             paper(nearpm.PAPER_REGIONS[_mechanism], "8.2.3", _differs), clocks=f"{_clocks}.", model="fast", quick=False,
