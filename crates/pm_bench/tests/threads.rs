@@ -129,10 +129,14 @@ fn command_end_is_read_by_its_own_thread() {
     let programs = (0..16).map(|n| {
         let waits = &waits;
         let program: Program<'_, ()> = Box::new(move |cpu: &Cpu| {
-            let own = |operation| Command {
-                operation,
-                thread: n as u8,
-                ..undo
+            let own = |operation| {
+                // A copy: the compiler (1.95) fails on a closure that captures single fields.
+                let template = undo;
+                Command {
+                    operation,
+                    thread: n as u8,
+                    ..template
+                }
             };
             if n == 0 {
                 // A header and a line each, after the log's descriptor.
