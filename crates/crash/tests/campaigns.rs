@@ -152,7 +152,13 @@ fn mechanisms_need_their_fences_and_snapshots() {
                 ..btree(mechanism, executor, "sampled:60")
             };
             let report = rigs[executor as usize].run(&control);
-            assert!(report.has_violation(), "{control:?}: {report:?}");
+            // A transaction with undo logs has one or two commands before its commit. That they
+            // end in another order rarely shows in what is left, and always in the order of events.
+            let found = match (fault, mechanism) {
+                (InjectedFault::CommandOrder, Mechanism::Undo) => report.broken == report.cuts,
+                _ => report.has_violation(),
+            };
+            assert!(found, "{control:?}: {report:?}");
         }
     }
 }
