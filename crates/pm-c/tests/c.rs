@@ -85,10 +85,11 @@ fn c_program_keeps_committed_data_after_power_loss() {
             last.parse::<u64>().unwrap()
         };
         let commands = number(" commands");
+        // A command may make several records.
         match commits {
             0 => assert_eq!(commands, 0, "{text}"),
-            1 => assert_eq!(commands, number(" records") + 1, "{text}"),
-            _ => assert!(commands >= number(" records") + commits, "{text}"),
+            1 => assert!((2..=number(" records") + 1).contains(&commands), "{text}"),
+            _ => assert!(commands > commits, "{text}"),
         }
         took.push(number(" ns simulated"));
     }
