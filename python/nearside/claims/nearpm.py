@@ -380,8 +380,8 @@ def _threads(mechanism: str, threads: int, who: str) -> Callable[[Context], Meas
     return measure
 
 
-# The paper's gain stays above 1. With undo logs and 16 threads ours is 1, and below it over CPUs that
-# order only. 16 threads take too long for a quick run.
+# The paper's gain stays above 1. With undo logs and 16 threads ours is 1. Over CPUs that order
+# only it is below. 16 threads take too long for a quick run.
 THREADS = {4: {"undo": 2.0, "checkpoint": 1.3, "shadow": 1.35}, 16: {"undo": 0.96, "checkpoint": 1.25, "shadow": 1.25}}
 ORDERED_THREADS = {
     4: {"undo": 1.15, "checkpoint": 1.27, "shadow": 1.33}, 16: {"undo": 0.88, "checkpoint": 1.23, "shadow": 1.23},
