@@ -604,6 +604,7 @@ def test_survivors_are_judged_again_where_their_line_is_today(monkeypatch, tmp_p
 
 def test_a_sample_of_a_proof_leaves_out_only_what_others_of_it_prove(monkeypatch, tmp_path):
     path = next(formal.ROOT.glob("hw/**/formal/level.sby"))
+    monkeypatch.setattr(formal, "LONG", {"level": ["one"]})
     assert formal.tasks(path, False) == []
     assert formal.tasks(path, True) == ["two", "cover"]
     monkeypatch.setattr(formal, "LONG", {"level": ["three"]})
