@@ -81,8 +81,8 @@ module nearpm
 
   // ---------------------------------------------------------------- commands
 
-  // `decode_*` are commands of the host, `track_*` internal records; `insert_*` are those that enter
-  // the table.
+  // `decode_*` are commands of the host, `track_*` internal records. `insert_*` are those that
+  // enter the table.
   logic
       response_valid,
       response_ready,

@@ -46,8 +46,8 @@ package nearpm_pkg;
   parameter int unsigned Devices = 4;
   parameter int unsigned DeviceBits = 2;
   parameter int unsigned SequenceBits = 48;
-  /// Set of the recorded lines of a tracked pool: 2^SetBits places, at most SetLines lines an epoch,
-  /// bits of an epoch's number.
+  /// Set of the recorded lines of a tracked pool: 2^SetBits places, at most SetLines lines an
+  /// epoch, bits of an epoch's number.
   parameter int unsigned SetBits = 11;
   parameter int unsigned SetLines = 1024;
   parameter int unsigned EpochBits = 16;

@@ -112,7 +112,7 @@ module nearpm_track_set
   place_t clear_place_q;
   logic clearing_q, next_valid;
 
-  // A line is added in a cycle of its own; clearing continues in the next one.
+  // A line that is added takes the write port for a cycle.
   assign clear_step = clearing_q && !add_i;
 
   ns_ram_1r1w #(
