@@ -380,6 +380,7 @@ class PmSystem:
         threads: int,
         log_bytes: int,
         spare_pages: int,
+        tracked: bool,
         offload: bool,
         fence: str,
         number: int,
