@@ -645,6 +645,84 @@ impl Log {
 mod tests {
     use super::*;
 
+    /// Contexts with a tracked pool of 64 KiB at 1 MiB, whose log has room for `records` records.
+    fn tracked(records: u64) -> Contexts {
+        let mut contexts = Contexts::new(1 << 24);
+        let (peers, map) = (Peers::new(), Command::new(Operation::PoolMap, 1, 3, 0));
+        let map = Command {
+            bytes: 1 << 16,
+            target: 1 << 20,
+            transaction: 1 << 15,
+            value: FIRST_RECORD + 128 * records,
+            extra: Tracking::Undo.bits() | 1,
+            ..map
+        };
+        let open = Command::new(Operation::LogOpen, 1, 3, 0);
+        for command in [map, open] {
+            assert!(contexts.accept_command(Some(command), &peers).is_ok());
+        }
+        contexts
+    }
+
+    #[test]
+    fn tracked_pool_is_saved_with_its_tracking_in_the_lowest_bits() {
+        for (tracking, bits) in [
+            (Tracking::Disabled, 0),
+            (Tracking::Undo, 1),
+            (Tracking::Checkpoint, 3),
+        ] {
+            let pool = Pool {
+                tracking,
+                threads: 1,
+                log_bytes: (1 << MEDIA_BITS) - 64,
+                process: u16::MAX,
+                mapped: true,
+                ..Pool::default()
+            };
+            let line = pool.to_line();
+            assert_eq!(line[0], bits | 1 << 2);
+            // 264 bits; the sets of commands are at 54 and 56.
+            assert_eq!((line[32], &line[33..]), (0xFF, &[0; 31][..]));
+            assert_eq!(Pool::from_line(&line), pool);
+        }
+    }
+
+    #[test]
+    fn tracked_lines_get_one_record_each_until_the_next_epoch() {
+        let mut contexts = tracked(3);
+        let line = (1 << 20) / LINE;
+        let record = |contexts: &mut Contexts, line: u64| {
+            let pool = contexts.pool_without_record(line)?;
+            Some(contexts.record_line(pool, line))
+        };
+        // Before the pool, in its log, after it.
+        for other in [line - 1, line + (1 << 15) / LINE, line + (1 << 16) / LINE] {
+            assert_eq!(record(&mut contexts, other), None, "{other}");
+        }
+        for generation in [0, 1] {
+            for n in 0..3u64 {
+                let made = record(&mut contexts, line + 5 * n).unwrap();
+                assert_eq!((made.bytes, made.value), (64, generation));
+                assert_eq!((made.number, made.object), (n as u32, 320 * n));
+                assert_eq!(made.target - made.base, FIRST_RECORD + 128 * n);
+                assert_eq!(record(&mut contexts, line + 5 * n), None);
+            }
+            let full = record(&mut contexts, line + 1).unwrap();
+            assert_eq!((full.bytes, full.target), (0, full.base));
+            // Nothing more until the next epoch.
+            assert!(contexts.is_tracked(line + 2));
+            assert_eq!(record(&mut contexts, line + 2), None);
+            let abort = Command::new(Operation::Abort, 1, 3, 0);
+            let accepted = contexts.accept_command(Some(abort), &Peers::new());
+            let Ok(Accepted::Unit(job)) = accepted else {
+                panic!("{accepted:?}");
+            };
+            assert_eq!((job.number, job.value), (3, generation));
+        }
+        contexts.close(3 << 4, false);
+        assert_eq!(record(&mut contexts, line), None);
+    }
+
     #[test]
     fn log_context_restores_a_closed_log_as_not_pending() {
         let pending = Some(PendingCommit {

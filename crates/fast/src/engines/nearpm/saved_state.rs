@@ -239,3 +239,22 @@ pub(super) fn restore(
         lost,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_sets_are_saved_in_two_parts() {
+        for (low, high) in [COMMAND_SET, ENTRY_SET, (56, 54)] {
+            for number in 0..PLACES {
+                let mut line = [0; BYTES];
+                write_set(&mut line, (low, high), 1 << number);
+                let at = if number < 64 { low } else { high } + number % 64 / 8;
+                assert_eq!(line[at], 1 << (number % 8));
+                assert_eq!(line.iter().filter(|byte| **byte != 0).count(), 1);
+                assert_eq!(read_set(&line, (low, high)), 1 << number);
+            }
+        }
+    }
+}
