@@ -380,6 +380,7 @@ class PmSystem:
         threads: int,
         log_bytes: int,
         spare_pages: int,
+        tracked: bool,
         offload: bool,
         fence: str,
         number: int,
@@ -487,6 +488,7 @@ def crash_test(
     progress: Progress | None = None,
     devices: int = 1,
     synchronise: str = "devices",
+    tracked: bool = False,
 ) -> CrashResult:
     """Runs a crash campaign; a report."""
 
@@ -550,6 +552,7 @@ def pm_benchmark(
     progress: Progress | None = None,
     devices: int = 1,
     synchronise: str = "devices",
+    tracked: bool = False,
 ) -> BenchmarkResult:
     """Runs transactions of a benchmark program; times and overlap of CPU and units."""
 
@@ -592,6 +595,7 @@ def pm_transactions(
     progress: Progress | None = None,
     devices: int = 1,
     synchronise: str = "devices",
+    tracked: bool = False,
 ) -> TransactionsResult:
     """Measures insertions into a B-tree, a transaction each."""
 

@@ -207,9 +207,10 @@ class System:
         name: str,
         *,
         mechanism: str = "undo",
-        threads: int = 4,
+        threads: int | None = None,
         log_bytes: int = 64 << 10,
         spare_pages: int = 64,
+        tracked: bool = False,
         offload: bool = False,
         fence: str = "read_back",
         number: int = 0,
@@ -221,17 +222,21 @@ class System:
         equal part, a multiple of 4096, at the same offset.
 
         `name`, 1 to 47 bytes, identifies the pool's content. `mechanism` makes transactions atomic:
-        "undo", "redo", "checkpoint" or "shadow". `threads` is the largest number of threads: 1 to
-        16, or 1 to 8 over several devices. Each has a log of `log_bytes`, a multiple of 4096.
-        `spare_pages` of 4 KiB hold the copies of "shadow": as many as a transaction may change. The
-        other arguments are those of `open`.
+        "undo", "redo", "checkpoint" or "shadow". `threads` is the largest number of threads: 4, or 1
+        to 16, or 1 to 8 over several devices. Each has a log of `log_bytes`, a multiple of 4096.
+        `spare_pages` of 4 KiB hold the copies of "shadow": as many as a transaction may change. In a
+        pool that is `tracked` the engine makes the records without commands; it is on one device,
+        has one thread, and is not "redo". The other arguments are those of `open`.
         """
+        if threads is None:
+            threads = 1 if tracked else 4
         native = self.native.pool_create(
             log_bytes=_checked_number("log_bytes", log_bytes),
             spare_pages=_checked_number("spare_pages", spare_pages),
             name=as_text("name", name),
             mechanism=as_text("mechanism", mechanism),
             threads=_checked_number("threads", threads, THREADS),
+            tracked=tracked,
             offload=offload,
             fence=as_text("fence", fence),
             number=_checked_number("number", number, POOL_NUMBERS),

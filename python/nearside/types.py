@@ -973,6 +973,8 @@ class BenchmarkResult(TransactionMeans):
     """Time in which at least one unit works, in ns."""
     both_ns: float
     """The part of it outside of fences, in ns: CPU and units work in parallel."""
+    records: float
+    """Log records."""
     aborted: float
     """The fraction of transactions that were aborted."""
 
@@ -1196,6 +1198,8 @@ class CrashReport(CrashResult):
     """The number of devices."""
     synchronise: str
     """Who synchronises them: "devices" or "host"."""
+    tracked: bool
+    """Whether the pool is tracked."""
     time: str
     """"simulated"."""
 

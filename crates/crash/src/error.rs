@@ -45,6 +45,15 @@ pub enum Error {
          4 have it"
     )]
     FaultOfPeers,
+    /// A fault of tracked pools, in a run without one.
+    #[error("without = \"tracking\" is for tracked pools by the device: tracked with by = \"device\" is")]
+    FaultOfTracking,
+    /// A fault of commands, in a run that has none of them.
+    #[error(
+        "without = \"snapshots\" leaves out commands, which a tracked pool by the device does not \
+         have: allowed is \"tracking\""
+    )]
+    FaultOfCommands,
     /// The design has no engine that keeps logs.
     #[error(
         "design {0:?} has no crash-consistency engine: by = \"device\" needs one, as that of the \

@@ -19,6 +19,8 @@ pub struct Campaign {
     pub workload: String,
     /// How its transactions are made atomic.
     pub mechanism: Mechanism,
+    /// The pool is tracked ([`pm::Layout::tracked`]).
+    pub tracked: bool,
     /// Who runs the mechanism.
     pub executor: Executor,
     /// Devices that the pool spans: 1, 2 or 4.
@@ -60,6 +62,18 @@ impl Campaign {
             let rule = "allowed are 1, 2 and 4";
             return Err(InvalidValue::new("devices", self.devices, rule).into());
         }
+        if self.fault == Some(InjectedFault::Tracking)
+            && !(self.tracked && self.executor == Executor::Device)
+        {
+            return Err(Error::FaultOfTracking);
+        }
+        // The library does not ask for these records, so it can't leave them out.
+        if self.fault == Some(InjectedFault::Snapshots)
+            && self.tracked
+            && self.executor == Executor::Device
+        {
+            return Err(Error::FaultOfCommands);
+        }
         if self.cuts == CutPlan::Commands && self.executor != Executor::Device {
             return Err(Error::CommandsOfCpu);
         }
@@ -96,6 +110,8 @@ pub enum InjectedFault {
     PersistenceDomain,
     /// Each of several devices deletes its log without waiting for the others.
     Peers,
+    /// Stores to a tracked pool make no records.
+    Tracking,
 }
 
 impl InjectedFault {
@@ -106,7 +122,13 @@ impl InjectedFault {
             InjectedFault::ConflictFilter => Some(FaultInjection::ConflictFilter),
             InjectedFault::CommandOrder => Some(FaultInjection::CommandOrder),
             InjectedFault::PersistenceDomain => Some(FaultInjection::PersistenceDomain),
+            InjectedFault::Tracking => Some(FaultInjection::Tracking),
         }
+    }
+
+    /// Without it, what a transaction has changed can't be undone.
+    pub(crate) fn prevents_aborts(self) -> bool {
+        matches!(self, InjectedFault::Snapshots | InjectedFault::Tracking)
     }
 }
 
@@ -154,5 +176,6 @@ named_variants!(
     "hook" ConflictFilter,
     "commands" CommandOrder,
     "domain" PersistenceDomain,
-    "peers" Peers
+    "peers" Peers,
+    "tracking" Tracking
 );

@@ -89,8 +89,8 @@ pub(crate) fn forward(
     for number in 0..campaign.transactions {
         let mut next = lock(progress).contents.clone();
         let committed = stage.workload.apply(&mut next, campaign.seed, number)?;
-        // Without snapshots a transaction can't be aborted.
-        if committed || campaign.fault != Some(InjectedFault::Snapshots) {
+        // Without records a transaction can't be aborted.
+        if committed || !campaign.fault.is_some_and(InjectedFault::prevents_aborts) {
             stage.workload.perform(&mut thread, campaign.seed, number)?;
         }
         {

@@ -111,7 +111,10 @@ impl Stage {
             listener: Some(listener),
             ..options(&engines, synchronise, fault)
         };
-        let layout = workload.layout(mechanism);
+        let layout = match campaign.tracked {
+            true => workload.layout(mechanism).with_tracking(),
+            false => workload.layout(mechanism),
+        };
         // As many bytes on each device as with one device: several devices have more logs.
         let (bytes, count) = (workload.pool_bytes(), devices.len() as u64);
         let pool = Pool::create(&cpu, devices.clone(), PLACE, bytes * count, &layout, &own)?;

@@ -13,6 +13,7 @@ fn btree(mechanism: Mechanism, executor: Executor, cuts: &str) -> Campaign {
     Campaign {
         workload: "btree".into(),
         mechanism,
+        tracked: false,
         executor,
         devices: 1,
         synchronise: Synchronisation::Devices,
@@ -76,6 +77,68 @@ fn drawn_cuts_leave_n_transactions_or_one_more() {
         all.more > 20 && all.recoveries_cut > 50 && all.evicted > 500,
         "{all:?}"
     );
+}
+
+/// Mechanisms of tracked pools.
+const TRACKED: [Mechanism; 3] = [Mechanism::Undo, Mechanism::Checkpoint, Mechanism::Shadow];
+
+fn tracked(workload: &str, mechanism: Mechanism, executor: Executor, cuts: &str) -> Campaign {
+    Campaign {
+        workload: workload.into(),
+        tracked: true,
+        ..btree(mechanism, executor, cuts)
+    }
+}
+
+#[test]
+fn tracked_pools_have_n_transactions_or_one_more() {
+    if !matches!(Model::named(Model::Fast), Ok(Model::Fast)) {
+        return;
+    }
+    let campaigns = [campaigns(Executor::Cpu), campaigns(Executor::Device)];
+    for mechanism in TRACKED {
+        for executor in [Executor::Cpu, Executor::Device] {
+            let all = &campaigns[executor as usize];
+            all.holds(&tracked("btree", mechanism, executor, "sampled:20"));
+        }
+        campaigns[1].holds(&tracked("tatp", mechanism, Executor::Device, "commands"));
+    }
+}
+
+/// All programs. The control is found in each.
+#[test]
+#[ignore = "takes seconds"]
+fn tracked_pools_of_all_programs_need_their_records() {
+    if !matches!(Model::named(Model::Fast), Ok(Model::Fast)) {
+        return;
+    }
+    let campaigns = campaigns(Executor::Device);
+    for name in workloads::NAMES {
+        for mechanism in TRACKED {
+            campaigns.holds(&tracked(name, mechanism, Executor::Device, "sampled:30"));
+            let control = Campaign {
+                fault: Some(InjectedFault::Tracking),
+                ..tracked(name, mechanism, Executor::Device, "sampled:60")
+            };
+            let report = campaigns.run(&control);
+            assert!(report.violated > 0, "{control:?}: {report:?}");
+        }
+    }
+}
+
+#[test]
+fn tracking_faults_are_for_tracked_pools_of_engines() {
+    let control = |tracked: bool, executor, fault| Campaign {
+        tracked,
+        fault: Some(fault),
+        ..btree(Mechanism::Undo, executor, "sampled:1")
+    };
+    for (tracked, executor) in [(true, Executor::Cpu), (false, Executor::Device)] {
+        let error = control(tracked, executor, InjectedFault::Tracking).validate();
+        assert!(error.unwrap_err().to_string().contains("tracked pools"));
+    }
+    let error = control(true, Executor::Device, InjectedFault::Snapshots).validate();
+    assert!(error.unwrap_err().to_string().contains("\"tracking\""));
 }
 
 /// Negative controls find violations. The first one is simplified, and its cut reproduces it.

@@ -90,9 +90,10 @@ enum nspm_fence { NSPM_READ_BACK = 0, NSPM_POSTED = 1, NSPM_COMPLETION = 2 };
 typedef struct {
     const char *name;     /* 1 to 47 bytes; a pool is opened with the same name */
     uint32_t mechanism;   /* enum nspm_mechanism */
-    uint32_t threads;     /* 1 to 16, over several devices 1 to 8; 4 */
+    uint32_t threads;     /* 1 to 16, over several devices 1 to 8, if tracked 1; 4, or 1 */
     uint64_t log_bytes;   /* of each thread, a multiple of 4096; 65536 */
     uint64_t spare_pages; /* pages for copies, with NSPM_SHADOW; 64 */
+    uint32_t tracked;     /* 1: the engine makes records without commands; on one device, not NSPM_REDO */
 } nspm_layout;
 
 /* The options of a pool's use. NULL, or all 0: by the CPU, with fences that read back. */

@@ -57,6 +57,7 @@ pub struct NspmLayout {
     pub threads: u32,
     pub log_bytes: u64,
     pub spare_pages: u64,
+    pub tracked: u32,
 }
 
 /// The options of a pool's use.
@@ -134,6 +135,7 @@ unsafe fn layout(layout: *const NspmLayout) -> Result<Layout> {
             invalid(format!("mechanism = {mechanism}: allowed are 0 to 3"))
         })?,
         threads: match layout.threads {
+            0 if layout.tracked == 1 => 1,
             0 => given.threads,
             threads => u8::try_from(threads)
                 .map_err(|_| invalid(format!("threads = {threads}: allowed are 1 to 16")))?,
@@ -146,6 +148,7 @@ unsafe fn layout(layout: *const NspmLayout) -> Result<Layout> {
             0 => given.spare_pages,
             pages => pages,
         },
+        tracked: flag(layout.tracked, "tracked")?,
         ..given
     })
 }

@@ -49,6 +49,7 @@ fn layout() -> NspmLayout {
         threads: 0,
         log_bytes: 0,
         spare_pages: 0,
+        tracked: 0,
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use host::Fence;
 use sim::Time;
+use spec::nearpm::{next_record, Tracking, FIRST_RECORD, LINE, TRACKED_LINES};
 
 use crate::{EngineHandle, Error, Listener, Result};
 
@@ -74,6 +75,10 @@ pub struct Layout {
     pub log_bytes: u64,
     /// Pages for copies, with [`Mechanism::Shadow`]: the most that a transaction may change.
     pub spare_pages: u64,
+    /// With an engine, it makes the records of the pool's one thread without commands. Undo logs
+    /// and checkpoints then have a record for each line. Shadow paging becomes an undo log, and the
+    /// pool has no spare pages.
+    pub tracked: bool,
 }
 
 impl Layout {
@@ -85,12 +90,42 @@ impl Layout {
             threads: 4,
             log_bytes: 64 << 10,
             spare_pages: 64,
+            tracked: false,
         }
     }
 
     /// With another mechanism.
     pub fn with_mechanism(self, mechanism: Mechanism) -> Layout {
         Layout { mechanism, ..self }
+    }
+
+    /// A tracked pool, which has one thread.
+    pub fn with_tracking(self) -> Layout {
+        Layout {
+            tracked: true,
+            threads: 1,
+            ..self
+        }
+    }
+
+    /// Pages change places: with shadow paging that is not tracked.
+    pub(crate) fn has_pages(&self) -> bool {
+        self.mechanism == Mechanism::Shadow && !self.tracked
+    }
+
+    /// What the engine records without commands.
+    pub(crate) fn tracking(&self) -> Tracking {
+        match (self.tracked, self.mechanism) {
+            (false, _) => Tracking::Disabled,
+            (true, Mechanism::Checkpoint) => Tracking::Checkpoint,
+            (true, _) => Tracking::Undo,
+        }
+    }
+
+    /// Most lines that a transaction of a tracked pool may change.
+    pub(crate) fn tracked_lines(&self) -> u64 {
+        let each = next_record(0, LINE);
+        (self.log_bytes.saturating_sub(FIRST_RECORD) / each).min(TRACKED_LINES as u64)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::devices::Devices;
 use crate::header::{Header, HEADER_BYTES};
 use crate::heap::{self, Heap};
 use crate::log::{Log, LogPlacement, Offload};
-use crate::mechanism::{self, InPlace, Pages, Redo, Shadow};
+use crate::mechanism::{self, InPlace, Pages, Redo, Shadow, Tracked};
 use crate::memory::Memory;
 use crate::multi_device::{self, LogRecovery};
 use crate::recovery::{self, PendingAction};
@@ -170,7 +170,7 @@ impl Pool {
                 m.write_line(header.cpu_log(thread), &first.to_line())?;
             }
         }
-        if layout.mechanism == Mechanism::Shadow {
+        if layout.has_pages() {
             m.stream(header.table(), &Pages::table(&header))?;
             let none = header.switches().number_offset();
             write_zeros(&mut m, none..none + PAGE)?;
@@ -247,12 +247,12 @@ impl Pool {
         options
             .engines()
             .try_for_each(|engine| engine.wait_until_persistent(cpu))?;
-        if header.layout.mechanism == Mechanism::Shadow {
+        if header.layout.has_pages() {
             Pages::recover(&mut m, &header)?;
         }
-        let pages = match header.layout.mechanism {
-            Mechanism::Shadow => Some(Arc::new(Pages::load(&mut m, &header)?)),
-            _ => None,
+        let pages = match header.layout.has_pages() {
+            true => Some(Arc::new(Pages::load(&mut m, &header)?)),
+            false => None,
         };
         let heap = load_heap(&mut m, &header, pages.as_deref())?;
         let slots = generations.into_iter().enumerate();
@@ -306,7 +306,7 @@ impl Pool {
     pub fn resize(&self, cpu: &Cpu, bytes: u64) -> Result<()> {
         self.0.check_usable()?;
         let old = self.0.header().clone();
-        if old.layout.mechanism == Mechanism::Shadow {
+        if old.layout.has_pages() {
             let text = "a pool with shadow paging keeps its size: its page table has no room for \
                         more pages";
             return Err(Error::Invalid(text.into()));
@@ -557,6 +557,9 @@ fn new_log(
     if !options.snapshots {
         log.disable_snapshots();
     }
+    if header.layout.tracked {
+        log.track();
+    }
     log
 }
 
@@ -566,6 +569,9 @@ fn new_mechanism(
     pages: Option<&Arc<Pages>>,
     options: &Options,
 ) -> Box<dyn mechanism::Mechanism> {
+    if header.layout.tracked && log.is_offloaded() {
+        return Box::new(Tracked::new(log, header.layout.tracked_lines()));
+    }
     match (header.layout.mechanism, pages) {
         (Mechanism::Redo, _) => Box::new(Redo::new(log)),
         (Mechanism::Checkpoint, _) => Box::new(InPlace::new(RecordKind::Checkpoint, log)),

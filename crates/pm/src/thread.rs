@@ -180,7 +180,11 @@ impl Thread {
     pub(crate) fn begin(&mut self, waits: bool) -> Result<ActiveTransaction> {
         let began = self.memory.cpu.now();
         self.pool.check_usable()?;
-        let held = match self.pool.header().layout.mechanism.is_paged() {
+        let takes_turns = {
+            let header = self.pool.header();
+            header.layout.mechanism.is_paged() && !header.layout.tracked
+        };
+        let held = match takes_turns {
             true => Some(self.pool.exclusive.clone()),
             false => None,
         };

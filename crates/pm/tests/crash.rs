@@ -60,6 +60,7 @@ enum On {
 #[derive(Clone, Copy)]
 struct Case {
     mechanism: Mechanism,
+    tracked: bool,
     offloaded: bool,
     snapshots: bool,
     seed: u64,
@@ -116,6 +117,14 @@ impl Case {
     }
 }
 
+/// The layout of a case's pool.
+fn layout_of(case: &Case) -> Layout {
+    match case.tracked {
+        true => layout(case.mechanism).with_tracking(),
+        false => layout(case.mechanism),
+    }
+}
+
 fn layout(mechanism: Mechanism) -> Layout {
     Layout {
         threads: 2,
@@ -135,7 +144,7 @@ fn prepare(case: &Case) -> (Bench, Pool, Tree) {
         On::Cxl | On::CxlPosted => Bench::cxl(),
     };
     let cpu = bench.shared.cpu(0);
-    let layout = layout(case.mechanism);
+    let layout = layout_of(case);
     let pool = Pool::create(
         &cpu,
         case.devices(),
@@ -373,6 +382,7 @@ fn cases(seed: u64, transactions: usize) -> impl Iterator<Item = Case> {
         .flat_map(|mechanism| [false, true].map(|offloaded| (mechanism, offloaded)));
     sides.map(move |(mechanism, offloaded)| Case {
         mechanism,
+        tracked: false,
         offloaded,
         snapshots: true,
         seed,
@@ -383,11 +393,31 @@ fn cases(seed: u64, transactions: usize) -> impl Iterator<Item = Case> {
     })
 }
 
+/// The same for tracked pools, which are not for redo.
+fn tracked_cases(seed: u64, transactions: usize) -> impl Iterator<Item = Case> {
+    let all = cases(seed, transactions);
+    let able = all.filter(|case| case.mechanism != Mechanism::Redo);
+    able.map(|case| Case {
+        tracked: true,
+        ..case
+    })
+}
+
 /// The fake executes each command at once; the engine's tests cover cuts within commands.
 #[test]
 #[ignore = "takes seconds"]
 fn crash_at_every_persist_point_leaves_n_or_one_more() {
-    for case in cases(1, 12) {
+    every_point_holds(cases(1, 12));
+}
+
+#[test]
+#[ignore = "takes seconds"]
+fn crash_of_a_tracked_pool_at_every_persist_point_leaves_n_or_one_more() {
+    every_point_holds(tracked_cases(1, 12));
+}
+
+fn every_point_holds(cases: impl Iterator<Item = Case>) {
+    for case in cases {
         let mut count = 0;
         every_point(
             case,
@@ -482,6 +512,24 @@ fn any_time(case: Case, cuts: usize) {
 #[ignore = "takes seconds"]
 fn crash_at_any_time_and_during_recovery_leaves_n_or_one_more() {
     cases(2, 10).for_each(|case| any_time(case, 24));
+}
+
+#[test]
+fn crash_of_a_tracked_pool_leaves_n_or_one_more() {
+    tracked_cases(2, 8).for_each(|case| any_time(case, 8));
+    for case in tracked_cases(5, 8).filter(|case| case.offloaded) {
+        let on = On::Near;
+        any_time(Case { on, ..case }, 8);
+    }
+}
+
+#[test]
+#[ignore = "takes seconds"]
+fn crash_of_a_tracked_pool_many_times() {
+    for case in tracked_cases(6, 12).filter(|case| case.offloaded) {
+        let on = On::Near;
+        any_time(Case { on, ..case }, 60);
+    }
 }
 
 #[test]

@@ -30,6 +30,8 @@ pub struct Benchmark {
     pub mechanism: Mechanism,
     /// By the engine; else by the CPU.
     pub offloaded: bool,
+    /// The pool is tracked ([`pm::Layout::tracked`]).
+    pub tracked: bool,
     /// What fences wait for.
     pub fence: Fence,
     /// With the CPU: the device keeps posted stores in order ([`Options::ordered`]).
@@ -63,6 +65,8 @@ pub struct BenchmarkResult {
     pub both_ns: f64,
     /// Commands.
     pub commands: f64,
+    /// Log records, of the CPU or the engine.
+    pub records: f64,
     /// The fraction of aborted transactions.
     pub aborted: f64,
 }
@@ -105,7 +109,10 @@ impl Benchmark {
             synchronise: self.synchronise,
             ..Options::with_engines(executors(&engines, self.offloaded))
         };
-        let layout = workload.layout(self.mechanism);
+        let layout = match self.tracked {
+            true => workload.layout(self.mechanism).with_tracking(),
+            false => workload.layout(self.mechanism),
+        };
         let bytes = self.pool_bytes(&workload, factory.design().media.bytes.0)?;
         let all = bytes * self.devices as u64;
         let devices: Vec<usize> = (0..self.devices).collect();
@@ -155,6 +162,7 @@ impl Benchmark {
             units_ns: each(length(&units)),
             both_ns: each(length(&units) - length(&intersection(&units, &fences))),
             commands: (after.commands - counts.commands) as f64 / self.transactions as f64,
+            records: (after.records - counts.records) as f64 / self.transactions as f64,
             aborted: aborted as f64 / self.transactions as f64,
         })
     }

@@ -33,6 +33,8 @@ pub struct Transactions {
     pub mechanism: Mechanism,
     /// By the engine; else by the CPU.
     pub offloaded: bool,
+    /// The pools are tracked ([`pm::Layout::tracked`]).
+    pub tracked: bool,
     /// What fences wait for.
     pub fence: Fence,
     /// With the CPU: the device keeps posted stores in order, as one with a single channel does
@@ -131,6 +133,7 @@ impl Transactions {
         Ok(Transactions {
             mechanism: parse_mechanism(mechanism_name)?,
             offloaded,
+            tracked: false,
             fence,
             ordered,
             inserts: 1000,
@@ -259,6 +262,10 @@ impl Transactions {
             ..Options::with_engines(&engines)
         };
         let layout = Layout::new("inserts").with_mechanism(self.mechanism);
+        let layout = match self.tracked {
+            true => layout.with_tracking(),
+            false => layout,
+        };
         // As many bytes on each device as with one device.
         let all = bytes * self.devices as u64;
         let pool = Pool::create(cpu, devices, number * bytes, all, &layout, &options)?;

@@ -245,6 +245,7 @@ impl PmSystem {
         threads: u8,
         log_bytes: u64,
         spare_pages: u64,
+        tracked: bool,
         offload: bool,
         fence: &str,
         number: u8,
@@ -256,6 +257,7 @@ impl PmSystem {
             threads,
             log_bytes,
             spare_pages,
+            tracked,
         };
         let usage = usage(offload, fence, number, engine_recovers)?;
         self.pool(py, |session| session.create(place, bytes, &layout, usage))

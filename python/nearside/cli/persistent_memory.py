@@ -80,7 +80,7 @@ def crashtest(
     without: Annotated[
         str | None,
         typer.Option(
-            metavar="snapshots|fences|hook|commands|domain|peers",
+            metavar="snapshots|fences|hook|commands|domain|peers|tracking",
             help="Negative control: leave this out. It fails unless violations are found.",
         ),
     ] = None,
@@ -88,6 +88,10 @@ def crashtest(
     synchronise: Annotated[
         str, typer.Option(metavar="devices|host", help="Who synchronises several devices.")
     ] = "devices",
+    tracked: Annotated[
+        bool,
+        typer.Option("--tracked", help="A workload's pool is tracked: the engine makes records without commands."),
+    ] = False,
     jobs: Annotated[
         int | None, typer.Option(help="Copies at a time; without it, one for each CPU.", min=1, max=256)
     ] = None,
@@ -111,7 +115,7 @@ def crashtest(
 
     model = model_of(model)
     if len(workload) > 1 or "/" in workload[0] or check is not None:
-        for name in ("mechanism", "transactions", "devices", "synchronise", "jobs"):
+        for name in ("mechanism", "transactions", "devices", "synchronise", "tracked", "jobs"):
             source = context.get_parameter_source(name)
             assert source is not None
             if source.name != "DEFAULT":
@@ -135,10 +139,11 @@ def crashtest(
             with show.building(loaded.name, not as_json) as build:
                 compile_design(loaded, build, checked=True)
         for name in chosen(workload[0], crashing.WORKLOADS):
-            for kind in chosen(mechanism, crashing.MECHANISMS):
+            for kind in chosen(mechanism, [kind for kind in crashing.MECHANISMS if not tracked or kind != "redo"]):
                 with show.bar(f"{name}, {kind} by the {side}", not as_json) as progress:
                     options = {"model": model, "transactions": transactions, "seed": seed, "without": without}
                     options |= {"at_once": jobs, "progress": progress, "devices": devices, "synchronise": synchronise}
+                    options |= {"tracked": tracked}
                     docs.append(crashing.run_campaign(loaded, name, kind, side, cuts, **options))
     if as_json:
         print_json({"engine": model, "time": "simulated", "campaigns": docs})

@@ -6,6 +6,7 @@ mod in_place;
 mod pages;
 mod redo;
 mod shadow;
+mod tracked;
 
 use std::ops::Range;
 
@@ -16,6 +17,7 @@ pub(crate) use in_place::InPlace;
 pub(crate) use pages::Pages;
 pub(crate) use redo::Redo;
 pub(crate) use shadow::Shadow;
+pub(crate) use tracked::Tracked;
 
 /// A mechanism, for the transactions of one thread. Offsets are those of programs.
 pub(crate) trait Mechanism: Send {
