@@ -39,7 +39,7 @@ module track_proof
   input logic           error_i
 );
 
-  localparam int unsigned Wait = 30;  // cycles within which a store passes
+  localparam int unsigned Wait = 45;  // cycles within which a store passes
 
   logic started_q = 1'b0;
   always_ff @(posedge clk_i) started_q <= 1'b1;
@@ -266,19 +266,22 @@ module track_proof
   if (Property == 0) begin : gen_safe
     // No line of a tracked pool with an open log passes without its record of this epoch.
     assert property (@(posedge clk_i) disable iff (!rst_ni) !mapped_q || !open_q || overflow_q || (passing & ~recorded_q) == '0);
-    // Each line has one record an epoch, no more than the set holds; lines of the log have none.
-    assert property (@(posedge clk_i) disable iff (!rst_ni) (new_line & (recorded_q | log_lines)) == '0);
-    assert property (@(posedge clk_i) disable iff (!rst_ni) records_q <= SetLines && (LongLog || records_q <= 3));
-    // At most one record of an epoch cannot be made, and none is made after it.
-    assert property (@(posedge clk_i) disable iff (!rst_ni) !inserted || !overflow_q);
-    // Records follow one another in the log, and nothing is inserted into an absent place.
-    assert property (@(posedge clk_i) disable iff (!rst_ni) !inserted || insert_job.bytes == '0 ||
-        (insert_job.target == 192 + 64 + 128 * records_q && 32'(insert_job.number) == records_q));
-    assert property (@(posedge clk_i) disable iff (!rst_ni) !inserted || (!present_q[insert_number] && 32'(insert_number) >= HostCommands));
-    assert property (@(posedge clk_i) disable iff (!rst_ni) !inserted || insert_job.bytes != '0 || insert_job.target == 192);
-    // No command of the host starts before a store that waits for its record, or while one is made.
-    assert property (@(posedge clk_i) disable iff (!rst_ni) !command_busy_q || !contexts);
-    assert property (@(posedge clk_i) disable iff (!rst_ni) !command_start || !tracking || store_valid_i == '0);
+    if (Hold) begin : gen_held
+      // Each line has one record an epoch, no more than the set holds; lines of the log have none.
+      assert property (@(posedge clk_i) disable iff (!rst_ni) (new_line & (recorded_q | log_lines)) == '0);
+      assert property (@(posedge clk_i) disable iff (!rst_ni) records_q <= SetLines && (LongLog || records_q <= 3));
+      // At most one record of an epoch cannot be made, and none is made after it.
+      assert property (@(posedge clk_i) disable iff (!rst_ni) !inserted || !overflow_q);
+      // Records follow one another in the log, and nothing is inserted into an absent place.
+      assert property (@(posedge clk_i) disable iff (!rst_ni) !inserted || insert_job.bytes == '0 ||
+          (insert_job.target == 192 + 64 + 128 * records_q && 32'(insert_job.number) == records_q));
+      assert property (@(posedge clk_i) disable iff (!rst_ni) !inserted || (!present_q[insert_number] && 32'(insert_number) >= HostCommands));
+      assert property (@(posedge clk_i) disable iff (!rst_ni) !inserted || insert_job.bytes != '0 || insert_job.target == 192);
+      // No command of the host starts before a store that waits for its record, or while a record
+      // is made.
+      assert property (@(posedge clk_i) disable iff (!rst_ni) !command_busy_q || !contexts);
+      assert property (@(posedge clk_i) disable iff (!rst_ni) !command_start || !tracking || store_valid_i == '0);
+    end
   end else if (Property == 1) begin : gen_progress
     // Memory, table and records are prompt, no command comes.
     logic [1:0][7:0] waited_q;
