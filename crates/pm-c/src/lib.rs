@@ -114,6 +114,7 @@ unsafe fn pool_use(options: *const NspmOptions) -> Result<PoolUse> {
         },
         number: byte(options.number, "number")?,
         engine_recovers: flag(options.engine_recovers, "engine_recovers")?,
+        ..PoolUse::default()
     })
 }
 

@@ -121,6 +121,7 @@ fn usage(offload: bool, fence: &str, number: u8, engine_recovers: bool) -> PyRes
         fence,
         number,
         engine_recovers,
+        ..PoolUse::default()
     })
 }
 

@@ -2,6 +2,7 @@
 
 //! The mechanisms that make transactions atomic.
 
+mod group;
 mod in_place;
 mod pages;
 mod redo;
@@ -12,6 +13,7 @@ use std::ops::Range;
 use crate::memory::Memory;
 use crate::Result;
 
+pub(crate) use group::Group;
 pub(crate) use in_place::InPlace;
 pub(crate) use pages::Pages;
 pub(crate) use redo::Redo;
@@ -34,8 +36,32 @@ pub(crate) trait Mechanism: Send {
     /// Stores bytes.
     fn write(&mut self, m: &mut Memory, offset: u64, data: &[u8]) -> Result<()>;
 
-    /// Commits: all stores are durable.
+    /// Commits: all stores are durable, and those of earlier transactions.
     fn commit(&mut self, m: &mut Memory) -> Result<()>;
+
+    /// Commits: the transactions up to this one become durable in their order, at the latest with
+    /// [`Mechanism::settle`].
+    fn commit_later(&mut self, m: &mut Memory) -> Result<()> {
+        m.waits = false;
+        let done = self.commit(m);
+        m.waits = true;
+        done
+    }
+
+    /// Makes all committed transactions durable. A transaction may be under way.
+    fn settle(&mut self, m: &mut Memory) -> Result<()> {
+        m.prove_commands()
+    }
+
+    /// True if stores of committed transactions may be in host memory only.
+    fn holds_stores(&self) -> bool {
+        false
+    }
+
+    /// True if all committed transactions are durable.
+    fn is_settled(&self, m: &Memory) -> bool {
+        !m.unproven
+    }
 
     /// Aborts: all is as before the transaction.
     fn abort(&mut self, m: &mut Memory) -> Result<()>;
@@ -51,6 +77,11 @@ fn covering_lines(range: Range<u64>) -> Range<u64> {
 }
 
 impl Memory {
+    /// Makes all committed transactions durable, and counts the time.
+    pub fn settle(&mut self, mechanism: &mut dyn Mechanism) -> Result<()> {
+        self.count_consistency_time(|m| mechanism.settle(m))
+    }
+
     /// Runs an action that copies old content, and counts its time.
     fn count_creation_time<R>(&mut self, what: impl FnOnce(&mut Memory) -> Result<R>) -> Result<R> {
         let begin = self.cpu.now();
