@@ -16,7 +16,7 @@ use crate::progress::ProgressReporter;
 /// leaves. Returns the report.
 #[pyfunction]
 #[pyo3(signature = (design, workload, mechanism, by, cuts, transactions=24, seed=1, *,
-    without=None, jobs=1, model=None, progress=None, devices=1, synchronise="devices"))]
+    without=None, jobs=1, model=None, progress=None, devices=1, synchronise="devices", later=None))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn crash_test(
     py: Python<'_>,
@@ -33,6 +33,7 @@ pub fn crash_test(
     progress: Option<Py<PyAny>>,
     devices: usize,
     synchronise: &str,
+    later: Option<u64>,
 ) -> PyResult<Document> {
     let design = &design.inner;
     let model = model_of(model)?;
@@ -46,6 +47,7 @@ pub fn crash_test(
         transactions,
         seed,
         cuts: cuts.parse().map_err(raise)?,
+        later,
         fault: without.map_err(raise)?,
         jobs,
     };
