@@ -941,6 +941,10 @@ class TransactionMeans(TypedDict):
     """The part of that in fences, in ns."""
     commands: float
     """Commands to the engine."""
+    acknowledged_ns: float
+    """From the begin of a transaction until it is known to be durable, in ns."""
+    acknowledged_p99_ns: float
+    """The 99th percentile of that, in ns."""
 
 
 class TransactionsResult(TransactionMeans):
@@ -1196,6 +1200,8 @@ class CrashReport(CrashResult):
     """The number of devices."""
     synchronise: str
     """Who synchronises them: "devices" or "host"."""
+    later: int | None
+    """How many transactions become durable together; None if each is durable on return."""
     time: str
     """"simulated"."""
 

@@ -47,8 +47,8 @@ pub enum Error {
     FaultOfPeers,
     /// A fault of transactions that become durable later, in a run that has none.
     #[error(
-        "without = \"durability\" is for transactions that become durable later: later = 2 and more \
-         has them"
+        "without = \"durability\" is for transactions that become durable later: later = 2 and \
+         more has them"
     )]
     FaultOfLater,
     /// The design has no engine that keeps logs.

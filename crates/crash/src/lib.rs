@@ -66,7 +66,8 @@
 //!
 //! A transaction that had returned before the host's power failed has to be found. With
 //! [`Campaign::later`] that holds for those with a durable ticket: contents after any number of
-//! transactions from these on are allowed, up to one that had not returned. The first violation is simplified, part by part, and reported with the events since the transaction
+//! transactions from these on are allowed, up to one that had not returned. The first violation is
+//! simplified, part by part, and reported with the events since the transaction
 //! began.
 //!
 //! With an engine as the executor, all events of the run and of its copies are also checked against

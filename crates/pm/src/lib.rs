@@ -53,7 +53,8 @@
 //! - `config`: [`Layout`] of a pool, [`Options`] of its use, [`Mechanism`], [`Synchronisation`].
 //! - `pool`, `header`: creation, opening, growth and closing of a [`Pool`]. `check`: a
 //!   [`CheckReport`].
-//! - `thread`: [`Thread`] and [`Transaction`]. `durability`: [`Ticket`]. `value`: [`Ptr`], [`Value`] and [`record!`].
+//! - `thread`: [`Thread`] and [`Transaction`]. `durability`: [`Ticket`].
+//! - `value`: [`Ptr`], [`Value`] and [`record!`].
 //! - `heap`: the allocator. [`btree`]: a B-tree with 3 to 7 items a node. [`map`]: a hash table.
 //! - `mechanism`: the four mechanisms. `log`: a thread's log, of the CPU or an engine.
 //! - `recovery`: recovery of a log. `multi_device`: recovery and peers of several devices.
@@ -144,9 +145,9 @@
 //!
 //! # Durable later
 //!
-//! A fence waits for a round trip to the device. [`Thread::run_later`] commits without that wait and
-//! returns a [`Ticket`]. [`Thread::wait`] and [`Thread::sync`] wait until tickets are durable, one
-//! wait for all of them; [`Thread::when_durable`] calls a function then. With
+//! A fence waits for a round trip to the device. [`Thread::run_later`] commits without that wait,
+//! and returns a [`Ticket`]. [`Thread::wait`] and [`Thread::sync`] wait until tickets are durable,
+//! one wait for all of them; [`Thread::when_durable`] calls a function then. With
 //! [`Options::group_commit`] the library waits by itself. After a power loss a prefix of each
 //! thread's transactions is found, with all that had a durable ticket.
 //!
@@ -166,35 +167,40 @@
 //! let (at, _) = thread.run_later(|tx| tx.create(&1u64))?;
 //! let (_, ticket) = thread.run_later(|tx| tx.set(at, &2))?;
 //! assert!(!thread.is_durable(ticket));
-//! thread.when_durable(ticket, |ticket| println!("answer number {}", ticket.number()));
+//! thread.when_durable(ticket, |ticket| println!("answer number {}", ticket.number()))?;
 //! thread.wait(ticket)?;
 //! assert!(thread.is_durable(ticket));
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! With an engine a commit is a posted command, as always, and only its fence is left out. The link
-//! keeps commands and stores in order, and so does the engine. So what the device has accepted is a
-//! prefix of the thread's work, and the log of a transaction is emptied before its next records.
-//! Freed places are used again at once. The answer to a load of a register behind the commands
-//! proves all of them. With several threads a commit also waits until its command has left the
-//! CPU, since the others may use its changes.
+//! The transactions since the last wait are a group, on either side. While one [`Thread`] uses the
+//! pool, a group is one transaction of the mechanism:
 //!
-//! With the CPU as the executor, posted stores may become persistent in any order. So a group of
-//! transactions is one transaction of the mechanism:
-//!
-//! - undo, checkpoint: a range is logged once in a group. One fence for new records precedes the
-//!   first store to their ranges, as always. The last fences of a transaction are left to the end
-//!   of the group: `clwb` of all lines, fence, descriptor, fence. The records of the whole group
-//!   are void together, when all of its data are durable.
-//! - redo, shadow: new bytes stay in host memory until the end of the group, which commits all.
+//! - undo, checkpoint: a range is logged once in a group. The CPU waits for new records before the
+//!   first store to their ranges, as always; an engine gets a command. The end of a transaction is
+//!   left to the end of the group: `clwb` of all lines, fence, descriptor, fence; or `clwb`,
+//!   `sfence`, commit command, fence. The records of the whole group are void together, when all of
+//!   its data are durable.
+//! - redo: new bytes stay in host memory until the end of the group, which commits all.
+//! - shadow: a page is copied once in a group. New bytes stay in host memory, as always.
 //!
 //! A power loss undoes the group as a whole. Its transactions abort one by one, from old bytes in
 //! host memory. A group ends by itself where a log, the spare pages or the heap have no room for
-//! more. Places of freed objects stay until the end of the group: recovery may need their bytes.
-//! Groups are for pools with one [`Thread`] at a time; with several, each transaction is durable on
-//! return. So is each of a pool over several devices: a power loss could leave different
-//! transactions on them.
+//! more. Places of freed objects stay until the end of the group: recovery may need their bytes. A
+//! second thread is refused while a group is open.
+//!
+//! While several threads use the pool, a power loss must not undo what other threads may have
+//! changed since:
+//!
+//! - With an engine each commit is a posted command, and only its fence is left out. The link keeps
+//!   commands and stores in order, and so does the engine. So what the device has accepted is a
+//!   prefix. A commit waits until its command has left the CPU, since other threads may use its
+//!   changes. A load of a register is answered after all commands, so it proves these.
+//! - With the CPU as the executor each transaction is durable on return.
+//!
+//! Over several devices each transaction is durable on return, too: a power loss could leave
+//! different transactions on them.
 //!
 //! A ticket says nothing about other threads. A transaction that has changed nothing has the ticket
 //! of the thread's transaction before it.

@@ -120,6 +120,10 @@ pub(crate) struct Memory {
     pub waits: bool,
     /// An engine has commits that no fence has proven to be durable.
     pub unproven: bool,
+    /// No other thread uses the pool.
+    pub alone: bool,
+    /// Time is being counted as that of crash consistency.
+    pub counts_time: bool,
     /// All transactions before the one under way have become durable.
     pub settled: bool,
 }
@@ -136,6 +140,8 @@ impl Memory {
             next_lines: Vec::new(),
             waits: true,
             unproven: false,
+            alone: true,
+            counts_time: false,
             settled: false,
         }
     }
@@ -317,7 +323,8 @@ impl Memory {
         Ok(self.cpu.sleep_until(self.cpu.now() + SPIN_INTERVAL)?)
     }
 
-    fn fetch_next_lines(&mut self) -> Result<()> {
+    /// Has these lines fetched now, if no fence waits.
+    pub fn fetch_next_lines(&mut self) -> Result<()> {
         let lines = std::mem::take(&mut self.next_lines);
         lines.into_iter().try_for_each(|line| self.prefetch(line))
     }
@@ -381,7 +388,7 @@ impl Memory {
     }
 
     /// Proves that the commands to the engine of a single device are persistent: the device answers
-    /// a load of a register behind all of them.
+    /// a load of a register after all of them.
     pub fn prove_commands(&mut self) -> Result<()> {
         match self.unproven {
             true => self.fence_commands(1),

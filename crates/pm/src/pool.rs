@@ -15,7 +15,6 @@ use spec::nearpm::{
 use crate::devices::Devices;
 use crate::header::{Header, HEADER_BYTES};
 use crate::heap::{self, Heap};
-use crate::lock::SPIN_INTERVAL;
 use crate::log::{Log, LogPlacement, Offload};
 use crate::mechanism::{self, Group, InPlace, Pages, Redo, Shadow};
 use crate::memory::Memory;
@@ -43,8 +42,8 @@ pub(crate) struct PoolInner {
     pub under_way: AtomicUsize,
     /// Bits of threads with transactions that are not durable yet.
     pending: AtomicU64,
-    /// The CPU of the last commit that has not waited, and how many stores it had executed.
-    last_stores: Mutex<Option<(usize, u64)>>,
+    /// Bits of those whose transactions are a group.
+    grouped: AtomicU64,
     /// Why the pool can't be used any more.
     unusable: Mutex<Option<&'static str>>,
 }
@@ -103,39 +102,20 @@ impl PoolInner {
             .count()
     }
 
-    /// Records whether a thread has transactions that are not durable.
-    pub fn set_pending(&self, thread: u8, pending: bool) {
-        match pending {
-            true => self.pending.fetch_or(1 << thread, Ordering::Relaxed),
-            false => self.pending.fetch_and(!(1 << thread), Ordering::Relaxed),
-        };
+    /// Records whether a thread has transactions that are not durable, and whether these are a
+    /// group.
+    pub fn set_pending(&self, thread: u8, pending: bool, grouped: bool) {
+        for (bits, set) in [(&self.pending, pending), (&self.grouped, grouped)] {
+            match set {
+                true => bits.fetch_or(1 << thread, Ordering::Relaxed),
+                false => bits.fetch_and(!(1 << thread), Ordering::Relaxed),
+            };
+        }
     }
 
     /// True if a thread has transactions that are not durable.
     pub fn is_pending(&self) -> bool {
         self.pending.load(Ordering::Relaxed) != 0
-    }
-
-    /// Records the stores of a CPU so far: they may still be in its store buffer.
-    pub fn note_stores(&self, cpu: &Cpu) {
-        let executed = |machine: &mut host::Machine| machine.stores_executed(cpu.number());
-        let stores = cpu.shared().with_machine(executed);
-        *lock(&self.last_stores) = Some((cpu.number(), stores));
-    }
-
-    /// Waits until the recorded stores have left their CPU.
-    fn wait_for_stores(&self, cpu: &Cpu) -> Result<()> {
-        let Some((number, stores)) = lock(&self.last_stores).take() else {
-            return Ok(());
-        };
-        while cpu
-            .shared()
-            .with_machine(|machine| machine.stores_left(number))
-            < stores
-        {
-            cpu.sleep_until(cpu.now() + SPIN_INTERVAL)?;
-        }
-        Ok(())
     }
 
     /// Takes the mechanism of a thread that has ended.
@@ -322,7 +302,7 @@ impl Pool {
             exclusive: Lock::new(),
             under_way: AtomicUsize::new(0),
             pending: AtomicU64::new(0),
-            last_stores: Mutex::new(None),
+            grouped: AtomicU64::new(0),
             unusable: Mutex::new(None),
         })))
     }
@@ -330,14 +310,13 @@ impl Pool {
     /// A thread that works on the pool, on a CPU. The layout limits their number.
     pub fn thread(&self, cpu: &Cpu) -> Result<Thread> {
         self.0.check_usable()?;
-        if self.0.options.engine.is_none() && self.0.is_pending() {
+        if self.0.grouped.load(Ordering::Relaxed) != 0 {
             return Err(Error::Invalid(
                 "another thread of the pool has transactions that are not durable: allowed is a \
                  further thread after its `sync`"
                     .into(),
             ));
         }
-        self.0.wait_for_stores(cpu)?;
         let mut slots = lock(&self.0.slots);
         let free = slots.iter_mut().enumerate().find(|(_, s)| s.is_some());
         let taken = free.and_then(|(n, slot)| Some((n as u8, slot.take()?)));
@@ -642,9 +621,6 @@ fn new_mechanism(
         (Mechanism::Shadow, Some(pages)) => Box::new(Shadow::new(log, pages, options.snapshots)),
         _ => Box::new(InPlace::new(RecordKind::Undo, log)),
     };
-    if options.engine.is_some() {
-        return mechanism;
-    }
     let room = header.layout.log_bytes - FIRST_RECORD;
     let room = (header.layout.mechanism == Mechanism::Redo).then_some(room);
     Box::new(Group::new(mechanism, room))

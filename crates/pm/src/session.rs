@@ -694,8 +694,13 @@ impl SessionThread {
     }
 
     /// Calls a function once, when a transaction is durable: see [`Thread::when_durable`].
-    pub fn when_durable(&mut self, ticket: Ticket, callback: impl FnOnce(Ticket) + Send + 'static) {
-        self.thread.when_durable(ticket, callback);
+    pub fn when_durable(
+        &mut self,
+        ticket: Ticket,
+        callback: impl FnOnce(Ticket) + Send + 'static,
+    ) -> Result<()> {
+        self.pool.check_alive()?;
+        self.thread.when_durable(ticket, callback)
     }
 
     /// Aborts the transaction.

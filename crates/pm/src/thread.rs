@@ -146,10 +146,11 @@ impl Thread {
         self.end(work, result)
     }
 
-    /// Runs a transaction that becomes durable later: [`Thread::wait`] waits for its ticket. After a
-    /// power loss the transactions of a thread up to one of them are found: that of the last
+    /// Runs a transaction that becomes durable later: [`Thread::wait`] waits for its ticket. After
+    /// a power loss the transactions of a thread up to one of them are found: that of the last
     /// durable ticket, or a later one.
     ///
+    /// While they are not durable, [`Pool::thread`](crate::Pool::thread) refuses a second thread.
     /// Some transactions are durable on return: those of a pool over several devices, and those of
     /// a CPU as the executor while several threads use the pool.
     pub fn run_later<R, E: From<Error>>(
@@ -190,13 +191,7 @@ impl Thread {
 
     /// Waits until a transaction is durable.
     pub fn wait(&mut self, ticket: Ticket) -> Result<()> {
-        if ticket > self.durability.last() {
-            return Err(Error::Invalid(format!(
-                "ticket {}: allowed are tickets of this thread, up to {}",
-                ticket.number(),
-                self.durability.last().number()
-            )));
-        }
+        self.check_ticket(ticket)?;
         match self.is_durable(ticket) {
             true => Ok(()),
             false => self.sync(),
@@ -211,7 +206,7 @@ impl Thread {
         self.pool.check_usable()?;
         let settled = {
             let (mechanism, memory) = self.mechanism_and_memory()?;
-            memory.settle(mechanism)
+            mechanism.settle(memory)
         };
         if let Err(error) = settled {
             self.pool.mark_unusable();
@@ -224,10 +219,29 @@ impl Thread {
     /// Calls a function once, when a transaction is durable. The call is made by the function of
     /// this thread that learns it: `wait`, `sync`, or a transaction. It is made at once for a
     /// durable one.
-    pub fn when_durable(&mut self, ticket: Ticket, callback: impl FnOnce(Ticket) + Send + 'static) {
+    pub fn when_durable(
+        &mut self,
+        ticket: Ticket,
+        callback: impl FnOnce(Ticket) + Send + 'static,
+    ) -> Result<()> {
+        self.check_ticket(ticket)?;
         match self.is_durable(ticket) {
             true => callback(ticket),
             false => self.durability.add_callback(ticket, Box::new(callback)),
+        }
+        Ok(())
+    }
+
+    /// An error for a ticket that this thread has not given out.
+    fn check_ticket(&self, ticket: Ticket) -> Result<()> {
+        let last = self.durability.last();
+        match ticket <= last {
+            true => Ok(()),
+            false => Err(Error::Invalid(format!(
+                "ticket {}: allowed are tickets of this thread, up to {}",
+                ticket.number(),
+                last.number()
+            ))),
         }
     }
 
@@ -253,7 +267,14 @@ impl Thread {
 
     /// Tells the pool whether this thread has transactions that are not durable.
     fn set_pending(&mut self, pending: bool) {
-        self.pool.set_pending(self.number, pending);
+        let grouped = self.has_group();
+        self.pool.set_pending(self.number, pending, grouped);
+    }
+
+    /// True if transactions are a group that a power loss would undo.
+    fn has_group(&self) -> bool {
+        let mechanism = self.mechanism.as_ref();
+        mechanism.is_some_and(|mechanism| mechanism.has_group())
     }
 
     /// Numbers a committed transaction, and waits if `group_commit` says so.
@@ -363,7 +384,7 @@ impl Thread {
     pub fn read(&mut self, offset: u64, out: &mut [u8]) -> Result<()> {
         self.check_range(offset, out.len())?;
         let (mechanism, memory) = self.mechanism_and_memory()?;
-        match mechanism.holds_stores() {
+        match mechanism.has_group() {
             true => mechanism.read(memory, offset, out),
             false => self.pool.read(&mut self.memory, offset, out),
         }
@@ -392,7 +413,7 @@ impl Thread {
 
     /// True if transactions may become durable later. With several devices a power loss would leave
     /// different transactions on them. With the CPU as the executor it undoes the transactions of a
-    /// thread together, so no other thread may have changed their bytes since.
+    /// group, so no other thread may have changed their bytes since.
     fn may_commit_later(&self) -> bool {
         match self.memory.options.engine.is_some() {
             true => self.pool.devices.count() == 1,
@@ -407,7 +428,7 @@ impl Thread {
             return found;
         }
         let (mechanism, memory) = self.mechanism_and_memory()?;
-        memory.settle(mechanism)?;
+        mechanism.settle(memory)?;
         self.record_durable(self.durability.last());
         self.pool.heap().allocate(bytes, self.number)
     }
@@ -579,19 +600,17 @@ impl Transaction<'_> {
         let next = self.lines_of_next_objects(later);
         let pool = self.thread.pool.clone();
         let (mechanism, memory) = self.thread.mechanism_and_memory()?;
+        memory.alone = pool.open_threads() == 1;
         memory.fetch_with_fence(next);
         match later {
             true => mechanism.commit_later(memory)?,
             false => mechanism.commit(memory)?,
         }
         memory.counts.transactions += 1;
-        if memory.unproven {
-            match pool.open_threads() == 1 {
-                true => pool.note_stores(&memory.cpu),
-                // Other threads may see its changes from here on, and their commands must not
-                // arrive before its own.
-                false => memory.fence_posted()?,
-            }
+        if memory.unproven && !memory.alone {
+            // Other threads may see its changes from here on, and their commands must not overtake
+            // its commit.
+            memory.fence_posted()?;
         }
         self.apply_heap_changes(true);
         Ok(())
@@ -636,6 +655,7 @@ impl Transaction<'_> {
     fn apply_heap_changes(&mut self, committed: bool) {
         let thread = &mut *self.thread;
         thread.active = false;
+        let later = committed && thread.has_group();
         let none = [&self.work.allocated, &self.work.freed, &self.work.discarded]
             .into_iter()
             .all(Vec::is_empty);
@@ -651,9 +671,9 @@ impl Transaction<'_> {
         let discarded = self.work.discarded.iter();
         discarded.for_each(|change| heap.mark_free(change.offset));
         let offsets = leave.iter().map(|change| change.offset);
-        // A power loss may bring an object back whose free is not durable: its bytes stay. Engines
-        // execute a commit before later stores, so the bytes may change at once.
-        match committed && thread.memory.options.engine.is_none() {
+        // A power loss that undoes the group brings an object back: its bytes stay. A commit of its
+        // own is executed before later stores, so the bytes may change at once.
+        match later {
             true => thread.durability.freed.extend(offsets),
             false => offsets.for_each(|offset| heap.mark_free(offset)),
         }

@@ -566,7 +566,11 @@ fn crash_of_a_device_with_the_engine_many_times() {
 #[test]
 #[ignore = "takes seconds"]
 fn recovery_brings_each_thread_to_its_last_transaction() {
-    for case in cases(3, 8) {
+    each_thread(cases(3, 8));
+}
+
+fn each_thread(cases: impl Iterator<Item = Case>) {
+    for case in cases {
         let mut random = Random::new(9);
         let mut whole: Option<(Time, BTreeMap<usize, Oracle>)> = None;
         for n in 0..12 {

@@ -69,7 +69,7 @@ pub fn pm_copies(
 /// Inserts into a B-tree of persistent memory, one transaction each.
 #[pyfunction]
 #[pyo3(signature = (design, mechanism, offloaded, fence, inserts, work_ns, threads, seed,
-    model=None, build=None, progress=None, devices=1, synchronise="devices"))]
+    model=None, build=None, progress=None, devices=1, synchronise="devices", group=None))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn pm_transactions(
     py: Python<'_>,
@@ -86,6 +86,7 @@ pub fn pm_transactions(
     progress: Option<Py<PyAny>>,
     devices: usize,
     synchronise: &str,
+    group: Option<u64>,
 ) -> PyResult<Document> {
     let transactions = Transactions {
         inserts,
@@ -93,6 +94,7 @@ pub fn pm_transactions(
         threads,
         seed,
         devices,
+        group,
         synchronise: synchronise.parse().map_err(raise)?,
         ..Transactions::from_names(mechanism, offloaded, fence).map_err(raise)?
     };
@@ -106,7 +108,7 @@ pub fn pm_transactions(
 /// work at once.
 #[pyfunction]
 #[pyo3(signature = (design, workload, mechanism, offloaded, fence, transactions, work_ns, seed,
-    build=None, progress=None, devices=1, synchronise="devices"))]
+    build=None, progress=None, devices=1, synchronise="devices", group=None))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn pm_benchmark(
     py: Python<'_>,
@@ -122,6 +124,7 @@ pub fn pm_benchmark(
     progress: Option<Py<PyAny>>,
     devices: usize,
     synchronise: &str,
+    group: Option<u64>,
 ) -> PyResult<Document> {
     let (fence, ordered) = ::pm_bench::parse_fence_and_order(fence).map_err(raise)?;
     let benchmark = Benchmark {
@@ -134,6 +137,7 @@ pub fn pm_benchmark(
         work_ns,
         seed,
         devices,
+        group,
         synchronise: synchronise.parse().map_err(raise)?,
     };
     benchmark.validate().map_err(raise)?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//! Groups of transactions that the CPU makes durable together.
+//! Groups of transactions that become durable together.
 //!
 //! A group is one transaction of the mechanism below: it begins with the first transaction of the
 //! group, and commits when the group is settled. Until then a power loss undoes the whole group, so
@@ -10,6 +10,9 @@
 //! A transaction within a group is undone alone if it fails: its old bytes are kept in host memory.
 //! If the mechanism has no room for a further transaction, the earlier ones are settled while it is
 //! under way. Its stores are taken back for that, and made again.
+//!
+//! A group is of one thread. While several threads use a pool, an engine's commits are posted one
+//! by one instead, and a later fence proves them.
 
 use std::ops::Range;
 
@@ -207,24 +210,32 @@ impl Mechanism for Group {
         if nothing || too_long {
             return self.commit(m);
         }
-        (self.open, self.under_way) = (true, None);
+        if !m.alone && !self.open {
+            self.inner.commit_later(m)?;
+            self.log_bytes = 0;
+        } else {
+            self.open = true;
+            m.fetch_next_lines()?;
+        }
+        self.under_way = None;
         Ok(())
     }
 
     fn settle(&mut self, m: &mut Memory) -> Result<()> {
         match (self.open, self.under_way) {
-            (false, _) => Ok(()),
-            (true, Some(number)) => self.settle_earlier(m, number),
-            (true, None) => self.commit_all(m),
+            (false, _) => {}
+            (true, Some(number)) => self.settle_earlier(m, number)?,
+            (true, None) => self.commit_all(m)?,
         }
+        self.inner.settle(m)
     }
 
-    fn holds_stores(&self) -> bool {
+    fn has_group(&self) -> bool {
         self.open
     }
 
-    fn is_settled(&self, _: &Memory) -> bool {
-        !self.open
+    fn is_settled(&self, m: &Memory) -> bool {
+        !self.open && self.inner.is_settled(m)
     }
 
     fn abort(&mut self, m: &mut Memory) -> Result<()> {

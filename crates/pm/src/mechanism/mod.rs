@@ -50,11 +50,12 @@ pub(crate) trait Mechanism: Send {
 
     /// Makes all committed transactions durable. A transaction may be under way.
     fn settle(&mut self, m: &mut Memory) -> Result<()> {
-        m.prove_commands()
+        m.count_consistency_time(Memory::prove_commands)
     }
 
-    /// True if stores of committed transactions may be in host memory only.
-    fn holds_stores(&self) -> bool {
+    /// True if committed transactions are a group, which a power loss would undo as a whole. Their
+    /// stores may be in host memory only.
+    fn has_group(&self) -> bool {
         false
     }
 
@@ -77,11 +78,6 @@ fn covering_lines(range: Range<u64>) -> Range<u64> {
 }
 
 impl Memory {
-    /// Makes all committed transactions durable, and counts the time.
-    pub fn settle(&mut self, mechanism: &mut dyn Mechanism) -> Result<()> {
-        self.count_consistency_time(|m| mechanism.settle(m))
-    }
-
     /// Runs an action that copies old content, and counts its time.
     fn count_creation_time<R>(&mut self, what: impl FnOnce(&mut Memory) -> Result<R>) -> Result<R> {
         let begin = self.cpu.now();
@@ -90,14 +86,18 @@ impl Memory {
         result
     }
 
-    /// Runs an action for crash consistency, and counts its time.
+    /// Runs an action for crash consistency, and counts its time, once.
     fn count_consistency_time<R>(
         &mut self,
         what: impl FnOnce(&mut Memory) -> Result<R>,
     ) -> Result<R> {
+        if std::mem::replace(&mut self.counts_time, true) {
+            return what(self);
+        }
         let begin = self.cpu.now();
         let result = what(self);
         self.counts.consistency += self.cpu.now().saturating_sub(begin);
+        self.counts_time = false;
         result
     }
 }

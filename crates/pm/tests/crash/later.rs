@@ -2,7 +2,7 @@
 
 //! Transactions that become durable later: a power loss leaves what was durable, or a later prefix.
 
-use super::{any_time, cases, each_cut, every_point, Case, On};
+use super::{any_time, cases, each_cut, each_thread, every_point, Case, On};
 
 fn groups(seed: u64, transactions: usize) -> impl Iterator<Item = Case> {
     cases(seed, transactions).flat_map(|case| {
@@ -75,4 +75,11 @@ fn later_without_proofs_finds_violations() {
         println!("{}: {broken} of 40 broken", name(&case));
         assert!(broken > 0, "{}", name(&case));
     }
+}
+
+/// Several threads have no group: an engine's commits are posted one by one.
+#[test]
+#[ignore = "takes seconds"]
+fn later_of_two_threads_leaves_a_prefix_of_each() {
+    each_thread(groups(3, 8).filter(|case| case.group == Some(5)));
 }
