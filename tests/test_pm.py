@@ -574,3 +574,47 @@ def test_pm_guide_program_prints_what_the_guide_shows(capsys, monkeypatch, argum
     assert (f"{done} transfers instead of" if arguments else f"transfers instead of {done}:") in guide
     # Neither program logs or persists more, or more often, than necessary.
     assert "thread.add_range(" in program.read_text()
+
+
+@pytest.mark.parametrize("offload", BY)
+@pytest.mark.parametrize("mechanism", pm.MECHANISMS)
+def test_pm_later_transactions_call_back_when_durable(system, mechanism, offload):
+    pool = system.create(PLACE, BYTES, "later", mechanism=mechanism, offload=offload, group_commit=4)
+    thread = pool.thread()
+    at = put(thread, bytes(8))
+    first = thread.durable
+    answered: list[int] = []
+
+    def count_up(value: int) -> int:
+        with thread.transaction(later=True):
+            thread.write(at, value.to_bytes(8, "little"))
+        return thread.ticket
+
+    for value in range(1, 7):
+        ticket = count_up(value)
+        thread.when_durable(ticket, lambda ticket: answered.append(ticket - first))
+    assert (thread.ticket - first, thread.durable - first, answered) == (6, 4, [1, 2, 3, 4])
+    assert thread.read(at, 8) == (6).to_bytes(8, "little")
+    with pytest.raises(NearsideError, match="sync"):
+        pool.check()
+    before = system.now_ns
+    thread.wait(ticket)
+    assert system.now_ns > before
+    assert answered == [1, 2, 3, 4, 5, 6]
+    thread.when_durable(ticket, answered.append)
+    assert answered[-1] == ticket
+    for refused in (thread.wait, lambda ticket: thread.when_durable(ticket, print)):
+        with pytest.raises(NearsideError, match=f"ticket {ticket + 1}: allowed are tickets .* up to {ticket}"):
+            refused(ticket + 1)
+    with pytest.raises(NearsideError, match="group_commit = 0: allowed are 1 to"):
+        system.open(PLACE, "later", offload=offload, group_commit=0)
+    count_up(7)
+    thread.sync()
+    lost = count_up(8)
+    thread.when_durable(lost, answered.append)
+    system.power_cut()
+    system.power_on()
+    thread.close()
+    with system.open(PLACE, "later", offload=offload) as pool, pool.thread() as thread:
+        assert int.from_bytes(thread.read(at, 8), "little") in (7, 8)
+    assert lost not in answered

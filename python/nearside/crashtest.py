@@ -46,6 +46,7 @@ def run_campaign(
     devices: int = 1,
     synchronise: str = "devices",
     tracked: bool = False,
+    later: int | None = None,
 ) -> CrashReport:
     """Runs a campaign; a violation includes the command that reproduces it."""
     for what, text in (("workload", workload), ("mechanism", mechanism), ("by", by), ("cuts", cuts)):
@@ -53,6 +54,7 @@ def run_campaign(
     report = _native.crash_test(
         design.native, workload, mechanism, by, cuts, transactions, seed, without=without, jobs=at_once or jobs(),
         model=model, progress=progress, devices=devices, synchronise=synchronise, tracked=tracked,
+        later=later,
     )  # fmt: skip
     doc: CrashReport = {
         "workload": workload,
@@ -64,6 +66,7 @@ def run_campaign(
         "devices": devices,
         "synchronise": synchronise,
         "tracked": tracked,
+        "later": later,
         "time": "simulated",
         **report,
     }
@@ -72,6 +75,7 @@ def run_campaign(
         words += ["--seed", str(seed), "--transactions", str(transactions)]
         words += ["--devices", str(devices), "--synchronise", synchronise] if devices > 1 else []
         words += ["--tracked"] if tracked else []
+        words += ["--later", str(later)] if later else []
         words += ["--without", without] if without else []
         words += ["--design", design.name] if design.name != DESIGNS.get(by) else []
         violation["replay"] = shlex.join([*words, "--cuts", f"at:{violation['cut']}"])
@@ -96,6 +100,8 @@ def print_reports(docs: Iterable[CrashReport]) -> None:
             made += ", tracked"
         if doc["devices"] > 1:
             made += f", {doc['devices']} devices"
+        if doc["later"]:
+            made += f", {doc['later']} durable together"
         table.add_row(doc["workload"], made, *counts, show.nanoseconds(doc["simulated_ns"]))
     show.out.print(table)
     for doc in docs:

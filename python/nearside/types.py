@@ -941,6 +941,10 @@ class TransactionMeans(TypedDict):
     """The part of that in fences, in ns."""
     commands: float
     """Commands to the engine."""
+    acknowledged_ns: float
+    """From the begin of a transaction until it is known to be durable, in ns."""
+    acknowledged_p99_ns: float
+    """The 99th percentile of that, in ns."""
 
 
 class TransactionsResult(TransactionMeans):
@@ -1200,6 +1204,8 @@ class CrashReport(CrashResult):
     """Who synchronises them: "devices" or "host"."""
     tracked: bool
     """Whether the pool is tracked."""
+    later: int | None
+    """How many transactions become durable together; None if each is durable on return."""
     time: str
     """"simulated"."""
 

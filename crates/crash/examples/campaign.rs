@@ -45,6 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "" => Synchronisation::default(),
             name => name.parse()?,
         },
+        later: None,
         fault: Some(arg(7))
             .filter(|t| !matches!(*t, "" | "-"))
             .map(str::parse)

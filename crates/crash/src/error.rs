@@ -54,6 +54,12 @@ pub enum Error {
          have: allowed is \"tracking\""
     )]
     FaultOfCommands,
+    /// A fault of transactions that become durable later, in a run that has none.
+    #[error(
+        "without = \"durability\" is for transactions that become durable later: later = 2 and \
+         more has them"
+    )]
+    FaultOfLater,
     /// The design has no engine that keeps logs.
     #[error(
         "design {0:?} has no crash-consistency engine: by = \"device\" needs one, as that of the \

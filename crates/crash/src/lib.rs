@@ -64,8 +64,10 @@
 //! - one transaction more, and its result;
 //! - the second program's pool, which must have its content from before its open transaction.
 //!
-//! A transaction that had returned before the host's power failed has to be found. The
-//! first violation is simplified, part by part, and reported with the events since the transaction
+//! A transaction that had returned before the host's power failed has to be found. With
+//! [`Campaign::later`] that holds for those with a durable ticket: contents after any number of
+//! transactions from these on are allowed, up to one that had not returned. The first violation is
+//! simplified, part by part, and reported with the events since the transaction
 //! began.
 //!
 //! With an engine as the executor, all events of the run and of its copies are also checked against
@@ -87,6 +89,8 @@
 //! | `hook` | device | the run fails | 0 | 162 | 191 |
 //! | `commands` | device | the run fails | 0 | the run fails | 0 |
 //! | `domain` | device | 200 | 200 | 200 | 200 |
+//! | `durability` | CPU | DC0 | DC1 | DC2 | DC3 |
+//! | | device | DD0 | DD1 | DD2 | DD3 |
 //!
 //! The invariant that a fault violates first, and after how many of 20 cuts:
 //!
@@ -97,6 +101,8 @@
 //! | `commands` | 3: the run fails | 3: 20 | 3: the run fails | 1: 13 |
 //! | `domain` | 4: 7 | 4: 5 | 4: 14 | 4: 13 |
 //! | `peers`, two devices | 3: 20 | 0 | 3: 20 | 0 |
+//!
+//! `durability` is with [`Campaign::later`] of 8: each transaction is acknowledged when it returns.
 //!
 //! A 0 means that the mechanism hides the fault at these sizes. Offloaded redo reads nothing back
 //! before a load has proven that it is applied, and its records are made as fast as their commands

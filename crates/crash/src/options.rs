@@ -33,6 +33,8 @@ pub struct Campaign {
     pub seed: u64,
     /// When the power fails.
     pub cuts: CutPlan,
+    /// Transactions become durable later, this number of them at a time.
+    pub later: Option<u64>,
     /// A fault injection: the campaign is a negative control.
     pub fault: Option<InjectedFault>,
     /// Copies that run at a time.
@@ -43,6 +45,8 @@ pub struct Campaign {
 const MAX_TRANSACTIONS: u64 = 100_000;
 const MAX_TRANSACTIONS_EVERYWHERE: u64 = 16;
 const MAX_TRANSACTIONS_AT_COMMANDS: u64 = 1000;
+/// Most transactions that become durable together.
+const MAX_LATER: u64 = 1000;
 /// Most copies at a time.
 const MAX_JOBS: usize = 256;
 
@@ -76,6 +80,21 @@ impl Campaign {
         }
         if self.cuts == CutPlan::Commands && self.executor != Executor::Device {
             return Err(Error::CommandsOfCpu);
+        }
+        if let Some(later) = self.later {
+            if !(1..=MAX_LATER).contains(&later) {
+                let rule = format_args!("allowed are 1 to {MAX_LATER}");
+                return Err(InvalidValue::new("later", later, rule).into());
+            }
+            if self.devices > 1 {
+                let rule =
+                    "allowed is 1 with `later`, since transactions over several devices are \
+                            durable on return";
+                return Err(InvalidValue::new("devices", self.devices, rule).into());
+            }
+        }
+        if self.fault == Some(InjectedFault::Durability) && self.later.unwrap_or(1) < 2 {
+            return Err(Error::FaultOfLater);
         }
         if !(1..=MAX_JOBS).contains(&self.jobs) {
             let rule = format_args!("allowed are 1 to {MAX_JOBS}");
@@ -112,13 +131,18 @@ pub enum InjectedFault {
     Peers,
     /// Stores to a tracked pool make no records.
     Tracking,
+    /// Transactions that become durable later are acknowledged when they return.
+    Durability,
 }
 
 impl InjectedFault {
     /// The fault injection in the device.
     pub(crate) fn device_fault(self) -> Option<FaultInjection> {
         match self {
-            InjectedFault::Snapshots | InjectedFault::Fences | InjectedFault::Peers => None,
+            InjectedFault::Snapshots
+            | InjectedFault::Fences
+            | InjectedFault::Peers
+            | InjectedFault::Durability => None,
             InjectedFault::ConflictFilter => Some(FaultInjection::ConflictFilter),
             InjectedFault::CommandOrder => Some(FaultInjection::CommandOrder),
             InjectedFault::PersistenceDomain => Some(FaultInjection::PersistenceDomain),
@@ -177,5 +201,6 @@ named_variants!(
     "commands" CommandOrder,
     "domain" PersistenceDomain,
     "peers" Peers,
-    "tracking" Tracking
+    "tracking" Tracking,
+    "durability" Durability
 );

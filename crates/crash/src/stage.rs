@@ -109,6 +109,8 @@ impl Stage {
         });
         let own = Options {
             listener: Some(listener),
+            group_commit: campaign.later,
+            proofs: fault != Some(InjectedFault::Durability),
             ..options(&engines, synchronise, fault)
         };
         let layout = match campaign.tracked {
@@ -174,8 +176,8 @@ impl Stage {
         }
     }
 
-    /// Records the return of a transaction.
-    pub fn transaction_returned(&self) {
+    /// Records that the program relies on all transactions so far.
+    pub fn transactions_durable(&self) {
         if let Some(log) = &self.log {
             log.returned(self.cpu.now());
         }

@@ -20,6 +20,7 @@ fn btree(mechanism: Mechanism, executor: Executor, cuts: &str) -> Campaign {
         transactions: 12,
         seed: 1,
         cuts: cuts.parse().unwrap(),
+        later: None,
         fault: None,
         jobs: 2,
     }
@@ -439,6 +440,21 @@ fn campaign_out_of_range_is_refused() {
         },
         "for engines of several devices",
     );
+    for (later, devices, fault, what) in [
+        (0, 1, None, "later = 0: allowed are 1 to 1000"),
+        (2, 2, None, "devices = 2: allowed is 1 with `later`"),
+        (1, 1, Some(InjectedFault::Durability), "later = 2 and more"),
+    ] {
+        wrong(
+            Campaign {
+                later: Some(later),
+                devices,
+                fault,
+                ..own()
+            },
+            what,
+        );
+    }
     wrong(
         btree(Mechanism::Undo, Executor::Cpu, "at:5"),
         "its transactions from",
@@ -459,4 +475,39 @@ fn campaign_out_of_range_is_refused() {
         matches!(error, crash::Error::NoCuts("gives no command to an engine")),
         "{error}"
     );
+}
+
+/// Transactions that become durable later: a cut leaves what was durable, or any later prefix.
+#[test]
+#[ignore = "takes seconds"]
+fn later_transactions_leave_a_prefix() {
+    let rigs = [campaigns(Executor::Cpu), campaigns(Executor::Device)];
+    for later in [1, 4, 16] {
+        for (executor, mechanism) in cases() {
+            let campaign = Campaign {
+                later: Some(later),
+                transactions: 24,
+                ..btree(mechanism, executor, "sampled:40")
+            };
+            rigs[executor as usize].holds(&campaign);
+        }
+    }
+}
+
+/// A transaction that is acknowledged before its proof is lost by some cut.
+#[test]
+#[ignore = "takes seconds"]
+fn later_without_durability_finds_violations() {
+    let rigs = [campaigns(Executor::Cpu), campaigns(Executor::Device)];
+    for (executor, mechanism) in cases() {
+        let control = Campaign {
+            later: Some(8),
+            transactions: 24,
+            fault: Some(InjectedFault::Durability),
+            ..btree(mechanism, executor, "sampled:60")
+        };
+        let report = rigs[executor as usize].run(&control);
+        println!("{mechanism:?} by {executor}: {} of 60", report.violated);
+        assert!(report.violated > 0, "{control:?}: {report:?}");
+    }
 }

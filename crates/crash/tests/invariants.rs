@@ -567,6 +567,7 @@ impl Campaigns {
             cuts: if is_rtl { "sampled:4" } else { "sampled:20" }
                 .parse()
                 .unwrap(),
+            later: None,
             fault,
             jobs: 2,
         };

@@ -102,6 +102,7 @@ typedef struct {
     uint32_t fence;           /* enum nspm_fence: what a fence waits for; over several devices NSPM_READ_BACK */
     uint32_t number;          /* of the pool on the engine, 0 to 15, the same at each opening */
     uint32_t engine_recovers; /* 1: the engine recovers its logs when the pool is opened; 0: the CPU */
+    uint32_t group_commit;    /* nspm_commit_later: the commit that makes this number not durable waits; 0: only the program waits */
 } nspm_options;
 
 /* Creates a pool at a place of the window, and opens it; the former content is lost. */
@@ -129,6 +130,22 @@ int nspm_begin(nspm_thread thread);
  * not; after any other error it is aborted. */
 int nspm_commit(nspm_thread thread);
 int nspm_abort(nspm_thread thread);
+/* Commits; the transaction becomes durable later. ticket: its number. The transactions of a thread
+ * become durable in their order: after a power loss a prefix of them is found, with all that were
+ * known to be durable. A further thread is refused while any is not durable. Durable on return are
+ * those of a pool over several devices, and those by the CPU while several threads use the pool. */
+int nspm_commit_later(nspm_thread thread, uint64_t *ticket);
+/* Waits until a transaction of the thread is durable, with all before it. */
+int nspm_wait(nspm_thread thread, uint64_t ticket);
+/* The same for all transactions of the thread so far. */
+int nspm_sync(nspm_thread thread);
+/* The last ticket that is known to be durable. Does not wait. */
+int nspm_durable(nspm_thread thread, uint64_t *ticket);
+/* Calls a function once, when a transaction is durable. The C thread whose call has learned it calls
+ * the function before that call returns; the function may call the library. A durable ticket's
+ * function is called at once. After a power loss it is never called. */
+typedef void (*nspm_callback)(uint64_t ticket, void *argument);
+int nspm_when_durable(nspm_thread thread, uint64_t ticket, nspm_callback callback, void *argument);
 /* A nested transaction has failed: the commit aborts the transaction, and returns NSPM_ABORTED. */
 int nspm_fail(nspm_thread thread);
 /* Announces changes to a range, which is logged as a whole. */

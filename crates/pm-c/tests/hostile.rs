@@ -36,6 +36,7 @@ fn answer(code: c_int) -> c_int {
 fn options(offload: u32) -> NspmOptions {
     NspmOptions {
         offload,
+        group_commit: 0,
         fence: 0,
         number: 0,
         engine_recovers: 0,

@@ -230,6 +230,9 @@ pub struct Options {
     pub process: u16,
     /// With an engine: it recovers the logs, whoever has written them; else the CPU does.
     pub engine_recovers: bool,
+    /// Transactions of [`Thread::run_later`](crate::Thread::run_later): the one that makes this
+    /// number not durable waits until all are. 1: each waits. None: only the program waits.
+    pub group_commit: Option<u64>,
     /// Time of the library's own code.
     pub costs: Costs,
     /// Is called for each operation of the library that exists for crash consistency.
@@ -237,6 +240,8 @@ pub struct Options {
     /// False is a fault injection: no old bytes are logged, and crash tests have to find
     /// violations.
     pub snapshots: bool,
+    /// False is a fault injection: a ticket is durable when its transaction returns.
+    pub proofs: bool,
 }
 
 impl Default for Options {
@@ -251,9 +256,11 @@ impl Default for Options {
             pool: 0,
             process: 1,
             engine_recovers: false,
+            group_commit: None,
             costs: Costs::default(),
             listener: None,
             snapshots: true,
+            proofs: true,
         }
     }
 }

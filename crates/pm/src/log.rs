@@ -773,6 +773,10 @@ impl Log {
             self.command(m, index, Operation::Delete, |_, _| ())?;
         }
         m.fence_commands(kept)?;
+        if !m.waits && !whole.is_empty() {
+            // Loads of these lines come after the commands from here on.
+            m.fence_posted()?;
+        }
         // Other threads may have fetched them before the engine had the commands.
         drop_whole(m)?;
         bits(kept).for_each(|index| self.state(index).empty(false));

@@ -8,15 +8,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use host::Cpu;
 use sim::Bar;
 use spec::nearpm::{
-    Command, Descriptor, ErrorBit, LogState, Operation, RecordKind, ALIGN, LINE, POOLS,
-    RESERVED_BYTES,
+    Command, Descriptor, ErrorBit, LogState, Operation, RecordKind, ALIGN, FIRST_RECORD, LINE,
+    POOLS, RESERVED_BYTES,
 };
 
 use crate::devices::Devices;
 use crate::header::{Header, HEADER_BYTES};
 use crate::heap::{self, Heap};
 use crate::log::{Log, LogPlacement, Offload};
-use crate::mechanism::{self, InPlace, Pages, Redo, Shadow, Tracked};
+use crate::mechanism::{self, Group, InPlace, Pages, Redo, Shadow, Tracked};
 use crate::memory::Memory;
 use crate::multi_device::{self, LogRecovery};
 use crate::recovery::{self, PendingAction};
@@ -40,6 +40,10 @@ pub(crate) struct PoolInner {
     pub exclusive: Lock,
     /// Transactions under way.
     pub under_way: AtomicUsize,
+    /// Bits of threads with transactions that are not durable yet.
+    pending: AtomicU64,
+    /// Bits of those whose transactions are a group.
+    grouped: AtomicU64,
     /// Why the pool can't be used any more.
     unusable: Mutex<Option<&'static str>>,
 }
@@ -90,6 +94,30 @@ impl PoolInner {
         }
     }
 
+    /// Number of threads that use the pool.
+    pub fn open_threads(&self) -> usize {
+        lock(&self.slots)
+            .iter()
+            .filter(|slot| slot.is_none())
+            .count()
+    }
+
+    /// Records whether a thread has transactions that are not durable, and whether these are a
+    /// group.
+    pub fn set_pending(&self, thread: u8, pending: bool, grouped: bool) {
+        for (bits, set) in [(&self.pending, pending), (&self.grouped, grouped)] {
+            match set {
+                true => bits.fetch_or(1 << thread, Ordering::Relaxed),
+                false => bits.fetch_and(!(1 << thread), Ordering::Relaxed),
+            };
+        }
+    }
+
+    /// True if a thread has transactions that are not durable.
+    pub fn is_pending(&self) -> bool {
+        self.pending.load(Ordering::Relaxed) != 0
+    }
+
     /// Takes the mechanism of a thread that has ended.
     pub fn return_mechanism(&self, thread: u8, mechanism: Box<dyn mechanism::Mechanism>) {
         lock(&self.slots)[usize::from(thread)] = Some(mechanism);
@@ -129,6 +157,7 @@ impl Pool {
         options: &Options,
     ) -> Result<Pool> {
         check_pool_number(options)?;
+        check_group(options)?;
         let devices = devices.into();
         devices.validate()?;
         let count = devices.count();
@@ -210,6 +239,7 @@ impl Pool {
         allowed: impl FnOnce(u64) -> Result<()>,
     ) -> Result<Pool> {
         check_pool_number(options)?;
+        check_group(options)?;
         let devices = devices.into();
         devices.validate()?;
         let count = devices.count();
@@ -271,6 +301,8 @@ impl Pool {
             transactions: AtomicU64::new(last),
             exclusive: Lock::new(),
             under_way: AtomicUsize::new(0),
+            pending: AtomicU64::new(0),
+            grouped: AtomicU64::new(0),
             unusable: Mutex::new(None),
         })))
     }
@@ -278,6 +310,13 @@ impl Pool {
     /// A thread that works on the pool, on a CPU. The layout limits their number.
     pub fn thread(&self, cpu: &Cpu) -> Result<Thread> {
         self.0.check_usable()?;
+        if self.0.grouped.load(Ordering::Relaxed) != 0 {
+            return Err(Error::Invalid(
+                "another thread of the pool has transactions that are not durable: allowed is a \
+                 further thread after its `sync`"
+                    .into(),
+            ));
+        }
         let mut slots = lock(&self.0.slots);
         let free = slots.iter_mut().enumerate().find(|(_, s)| s.is_some());
         let taken = free.and_then(|(n, slot)| Some((n as u8, slot.take()?)));
@@ -428,6 +467,16 @@ impl Pool {
     }
 }
 
+/// An error for a group without transactions.
+fn check_group(options: &Options) -> Result<()> {
+    match options.group_commit {
+        Some(0) => Err(Error::Invalid(
+            "group_commit = 0: allowed are 1 and more".into(),
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// An error for a pool number that engines do not have.
 fn check_pool_number(options: &Options) -> Result<()> {
     match options.pool < POOLS {
@@ -569,15 +618,18 @@ fn new_mechanism(
     pages: Option<&Arc<Pages>>,
     options: &Options,
 ) -> Box<dyn mechanism::Mechanism> {
-    if header.layout.tracked && log.is_offloaded() {
-        return Box::new(Tracked::new(log, header.layout.tracked_lines()));
-    }
-    match (header.layout.mechanism, pages) {
+    let mechanism: Box<dyn mechanism::Mechanism> = match (header.layout.mechanism, pages) {
+        _ if header.layout.tracked && log.is_offloaded() => {
+            Box::new(Tracked::new(log, header.layout.tracked_lines()))
+        }
         (Mechanism::Redo, _) => Box::new(Redo::new(log)),
         (Mechanism::Checkpoint, _) => Box::new(InPlace::new(RecordKind::Checkpoint, log)),
         (Mechanism::Shadow, Some(pages)) => Box::new(Shadow::new(log, pages, options.snapshots)),
         _ => Box::new(InPlace::new(RecordKind::Undo, log)),
-    }
+    };
+    let room = header.layout.log_bytes - FIRST_RECORD;
+    let room = (header.layout.mechanism == Mechanism::Redo).then_some(room);
+    Box::new(Group::new(mechanism, room))
 }
 
 /// The generations of each thread's logs: device by device for each turn.

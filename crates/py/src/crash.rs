@@ -17,7 +17,7 @@ use crate::progress::ProgressReporter;
 #[pyfunction]
 #[pyo3(signature = (design, workload, mechanism, by, cuts, transactions=24, seed=1, *,
     without=None, jobs=1, model=None, progress=None, devices=1, synchronise="devices",
-    tracked=false))]
+    tracked=false, later=None))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn crash_test(
     py: Python<'_>,
@@ -35,6 +35,7 @@ pub fn crash_test(
     devices: usize,
     synchronise: &str,
     tracked: bool,
+    later: Option<u64>,
 ) -> PyResult<Document> {
     let design = &design.inner;
     let model = model_of(model)?;
@@ -49,6 +50,7 @@ pub fn crash_test(
         transactions,
         seed,
         cuts: cuts.parse().map_err(raise)?,
+        later,
         fault: without.map_err(raise)?,
         jobs,
     };

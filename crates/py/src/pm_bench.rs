@@ -70,7 +70,7 @@ pub fn pm_copies(
 #[pyfunction]
 #[pyo3(signature = (design, mechanism, offloaded, fence, inserts, work_ns, threads, seed,
     model=None, build=None, progress=None, devices=1, synchronise="devices",
-    tracked=false))]
+    tracked=false, group=None))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn pm_transactions(
     py: Python<'_>,
@@ -88,6 +88,7 @@ pub fn pm_transactions(
     devices: usize,
     synchronise: &str,
     tracked: bool,
+    group: Option<u64>,
 ) -> PyResult<Document> {
     let transactions = Transactions {
         tracked,
@@ -96,6 +97,7 @@ pub fn pm_transactions(
         threads,
         seed,
         devices,
+        group,
         synchronise: synchronise.parse().map_err(raise)?,
         ..Transactions::from_names(mechanism, offloaded, fence).map_err(raise)?
     };
@@ -110,7 +112,7 @@ pub fn pm_transactions(
 #[pyfunction]
 #[pyo3(signature = (design, workload, mechanism, offloaded, fence, transactions, work_ns, seed,
     build=None, progress=None, devices=1, synchronise="devices",
-    tracked=false))]
+    tracked=false, group=None))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn pm_benchmark(
     py: Python<'_>,
@@ -127,6 +129,7 @@ pub fn pm_benchmark(
     devices: usize,
     synchronise: &str,
     tracked: bool,
+    group: Option<u64>,
 ) -> PyResult<Document> {
     let (fence, ordered) = ::pm_bench::parse_fence_and_order(fence).map_err(raise)?;
     let benchmark = Benchmark {
@@ -140,6 +143,7 @@ pub fn pm_benchmark(
         work_ns,
         seed,
         devices,
+        group,
         synchronise: synchronise.parse().map_err(raise)?,
     };
     benchmark.validate().map_err(raise)?;
