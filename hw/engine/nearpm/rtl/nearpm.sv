@@ -625,7 +625,7 @@ module nearpm
   // A failed restore opens the window too: accesses then end with errors instead of waiting.
   assign open_o = open_q || restore_failed_q;
   // After a failed restore nothing changes until a reset.
-  assign busy_o = regs_open || decode_busy || track_busy || save_busy || (!restore_failed_q && (table_busy || dispatch_busy || peers_busy || peer_registered_q != '0 || peer_notified_q != '0 || filter_busy != '0 || !open_q));
+  assign busy_o = regs_open || decode_busy || save_busy || (!restore_failed_q && (track_busy || table_busy || dispatch_busy || peers_busy || peer_registered_q != '0 || peer_notified_q != '0 || filter_busy != '0 || !open_q));
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
