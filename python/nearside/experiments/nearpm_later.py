@@ -130,7 +130,7 @@ EXPERIMENT = Experiment(
         "device that keeps stores in order. Throughput and latency belong together: a transaction waits for its group.",
         nearpm.RUNS_TEXT,
         nearpm.DESIGN_TEXT,
-        "Computation is that of figure 16. Crash consistency is " + nearpm.REGION_CLOCKS + ", with the waits of groups.",
+        "Computation as in figure 16. Crash consistency is " + nearpm.REGION_CLOCKS + ", with the waits of groups.",
         "The latency until acknowledged is from a transaction's begin to the moment that the program knows it to be "
         "durable.",
         SMALL_TEXT,

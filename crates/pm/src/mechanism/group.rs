@@ -47,8 +47,8 @@ pub(crate) struct Group {
     /// The number of the transaction under way.
     under_way: Option<u64>,
     own: OwnChanges,
-    /// A commit of the mechanism has failed, and may have taken effect.
-    commit_failed: bool,
+    /// The error of a commit of several transactions, which may have taken effect.
+    commit_error: Option<Error>,
 }
 
 impl Group {
@@ -60,14 +60,14 @@ impl Group {
             log_bytes: 0,
             under_way: None,
             own: OwnChanges::default(),
-            commit_failed: false,
+            commit_error: None,
         }
     }
 
     /// Commits all transactions of the group, and the one under way if it is complete.
     fn commit_all(&mut self, m: &mut Memory) -> Result<()> {
         if let Err(error) = self.inner.commit(m) {
-            self.commit_failed = self.open;
+            self.commit_error = self.open.then(|| error.clone());
             return Err(error);
         }
         (self.open, self.log_bytes) = (false, 0);
@@ -243,11 +243,11 @@ impl Mechanism for Group {
         if !self.open {
             return self.inner.abort(m);
         }
-        if self.commit_failed {
-            let text = "a commit of several transactions has failed, and may have taken effect";
-            return Err(Error::Invalid(text.into()));
+        // The pool has to be opened again.
+        match self.commit_error.take() {
+            Some(error) => Err(error),
+            None => self.take_back(m),
         }
-        self.take_back(m)
     }
 
     fn finish(&mut self, m: &mut Memory) -> Result<()> {
