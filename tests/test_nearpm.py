@@ -26,6 +26,7 @@ SMALL = {
     "nearpm_fig16_devices": {"runs": 1, "inserts": 20},
     "nearpm_fig17": {"runs": 2, "bytes": [64, 1024], "count": 2},
     "nearpm_programs": {"runs": 1, "transactions": 10, "workloads": ["btree"]},
+    "nearpm_tracked": {"runs": 1, "transactions": 10, "inserts": 20, "workloads": ["btree", "redis"], "threads": [2]},
 }
 
 

@@ -46,7 +46,7 @@ pub enum Error {
     )]
     FaultOfPeers,
     /// A fault of tracked pools, in a run without one.
-    #[error("without = \"tracking\" is for tracked pools by the device: tracked with by = \"device\" is")]
+    #[error("without = \"tracking\" is for tracked pools by the device: by = \"device\", tracked")]
     FaultOfTracking,
     /// A fault of commands, in a run that has none of them.
     #[error(

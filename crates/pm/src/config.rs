@@ -78,6 +78,10 @@ pub struct Layout {
     /// With an engine, it makes the records of the pool's one thread without commands. Undo logs
     /// and checkpoints then have a record for each line. Shadow paging becomes an undo log, and the
     /// pool has no spare pages.
+    ///
+    /// An engine that has the pool mapped records all stores to it. So the CPU alone uses it only
+    /// after the engine has unmapped it, by [`Pool::close`](crate::Pool::close); a
+    /// [`Session`](crate::session::Session) sees to that.
     pub tracked: bool,
 }
 

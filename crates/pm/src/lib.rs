@@ -109,7 +109,7 @@
 //!
 //! Offloaded:
 //!
-//! - undo, checkpoint, not tracked: a command for each range, without a fence; stores in place; at the commit
+//! - undo, checkpoint: a command for each range, without a fence; stores in place; at the commit
 //!   `clwb`, `sfence`, commit command, fence. Undo ranges of at most 448 bytes share a command, up
 //!   to seven: they are gathered until the first store to one of them. Larger ranges and pages have
 //!   a command each, since several units make their records at the same time.
@@ -118,10 +118,11 @@
 //!   Commands apply the others, then delete the log; fence.
 //! - shadow: a copy command for each page at its first store. At the commit new lines, list,
 //!   `sfence`, a switch command with the list's number, fence.
-//!
-//! - tracked ([`Layout::tracked`]): no command but the commit. Stores in place; at the commit `clwb`,
-//!   `sfence`, commit command, fence. The engine makes a record of each line before the first store
-//!   to it. The library counts the lines, and refuses the store that the engine could not record.
+//! - tracked ([`Layout::tracked`]): no command but the commit. Stores in place; at the commit
+//!   `clwb`, `sfence`, commit command, fence. The engine makes a record of each line before the
+//!   first store to it. The library counts the lines, and refuses the store that the engine could
+//!   not record. It writes all but the last two lines back during the transaction, so that their
+//!   records are made meanwhile.
 //!   An abort writes the changed lines back and invalidates them before its command, so that none
 //!   becomes a store of the next transaction.
 //!

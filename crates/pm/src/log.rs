@@ -514,12 +514,16 @@ impl Log {
 
     /// Commits: what was stored in `dirty` is persistent, and the records are void.
     pub fn commit(&mut self, m: &mut Memory, dirty: &Ranges) -> Result<()> {
-        let mut any = false;
         for range in dirty.iter() {
             m.flush(range)?;
-            any = true;
         }
+        self.commit_flushed(m, dirty)
+    }
+
+    /// The same after all of `dirty` has been written back.
+    pub fn commit_flushed(&mut self, m: &mut Memory, dirty: &Ranges) -> Result<()> {
         if self.devices_with_records_of(dirty) == 0 {
+            let any = !dirty.is_empty();
             return if any { m.fence() } else { Ok(()) };
         }
         let Some(offload) = self.offload.clone() else {
@@ -622,7 +626,13 @@ impl Log {
             self.state(index).empty(false);
         }
         m.fence_posted()?;
-        drop_whole(m)
+        drop_whole(m)?;
+        if self.tracked {
+            // All changed lines have left the cache. The loads follow the command.
+            let first = whole.iter().take(memory::PREFETCH_LINES);
+            return first.into_iter().try_for_each(|line| m.prefetch(*line));
+        }
+        Ok(())
     }
 
     /// Writes back the partial lines of a device's records; returns the places of these lines.

@@ -184,7 +184,8 @@ impl Pool {
         m.fence()?;
         m.write_line(0, &first)?;
         m.fence()?;
-        Pool::open(cpu, devices, place, &layout.name, options)
+        let (name, all) = (&layout.name, |_| Ok(()));
+        Pool::open_used(cpu, devices, place, name, options, all, false)
     }
 
     /// Opens the pool with this layout name at `place` of the PM window of one device, or of
@@ -208,6 +209,19 @@ impl Pool {
         name: &str,
         options: &Options,
         allowed: impl FnOnce(u64) -> Result<()>,
+    ) -> Result<Pool> {
+        Pool::open_used(cpu, devices, place, name, options, allowed, true)
+    }
+
+    /// The same for a pool that is new, or has been in use before.
+    fn open_used(
+        cpu: &Cpu,
+        devices: impl Into<Devices>,
+        place: u64,
+        name: &str,
+        options: &Options,
+        allowed: impl FnOnce(u64) -> Result<()>,
+        used_before: bool,
     ) -> Result<Pool> {
         check_pool_number(options)?;
         let devices = devices.into();
@@ -243,6 +257,12 @@ impl Pool {
         allowed(header.bytes)?;
         m.resize(header.bytes);
         let offload = new_offload(&devices, place, options)?;
+        if header.layout.tracked && offload.is_some() && used_before {
+            // Only the cache may have what an interrupted transaction has stored. These stores are
+            // undone, since the engine makes records of them while it still has the log open.
+            m.drop_lines(header.data()..header.bytes)?;
+            m.fence_posted()?;
+        }
         let (generations, last) = recover_logs(&mut m, &header, offload.as_ref())?;
         options
             .engines()

@@ -4,6 +4,7 @@
 //! with devices in this process; its pools detect a power loss, and its transactions begin and end
 //! by a call each.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use design::Design;
@@ -58,6 +59,9 @@ pub struct Session {
     pools: Mutex<Vec<OpenPool>>,
     /// Numbers of pools that a program has mapped by explicit commands since power came on.
     mapped_by_program: Mutex<Vec<u8>>,
+    /// The engines may have tracked pools mapped that are not open any more: in a file, or from
+    /// before a power loss.
+    may_track: AtomicBool,
 }
 
 /// How a pool is used, without what the session determines.
@@ -141,6 +145,7 @@ impl Session {
             }),
             pools: Mutex::new(Vec::new()),
             mapped_by_program: Mutex::new(Vec::new()),
+            may_track: AtomicBool::new(design.media.file.is_some()),
         })
     }
 
@@ -433,6 +438,10 @@ impl Session {
                 usage.number
             )));
         }
+        if !usage.offload && self.may_track.load(Ordering::Relaxed) {
+            // They would record the CPU's stores.
+            self.unmap_stale_pools(&pools, &options)?;
+        }
         let act = || act(&self.shared.cpu(0), &options, &allowed);
         let pool = match act() {
             Err(error) if is_map_refused_as_busy(&error) => {
@@ -441,6 +450,9 @@ impl Session {
             }
             other => other?,
         };
+        if usage.offload && pool.layout().tracked {
+            self.may_track.store(true, Ordering::Relaxed);
+        }
         let mark = Arc::new(());
         pools.push(OpenPool {
             life,

@@ -82,6 +82,37 @@ fn create_tracked(bench: &Bench, cpu: &Cpu, mechanism: Mechanism, offloaded: boo
 }
 
 #[test]
+fn tracked_pool_is_undone_after_a_panic() {
+    for mechanism in TRACKED {
+        let bench = Bench::empty();
+        let cpu = bench.shared.cpu(0);
+        let pool = create_tracked(&bench, &cpu, mechanism, true);
+        let mut thread = pool.thread(&cpu).unwrap();
+        let at = thread.run(|tx| tx.create(&[1u64; 512])).unwrap();
+        let work = std::panic::AssertUnwindSafe(|| {
+            thread.run(|tx| {
+                tx.set(at, &[2; 512])?;
+                // Only the cache has this.
+                match tx.get(at)? {
+                    [2, ..] => panic!("on purpose"),
+                    _ => Ok::<_, Error>(()),
+                }
+            })
+        });
+        let hook = std::panic::take_hook();
+        std::panic::set_hook(Box::new(|_| {}));
+        let panicked = std::panic::catch_unwind(work);
+        std::panic::set_hook(hook);
+        assert!(panicked.is_err());
+        drop(thread);
+        let options = bench.options(true);
+        let pool = Pool::open(&cpu, 0, PLACE, "test", &options).unwrap();
+        assert_eq!(pool.thread(&cpu).unwrap().get(at), Ok([1; 512]));
+        pool.check(&cpu).unwrap();
+    }
+}
+
+#[test]
 fn tracked_transaction_has_one_command() {
     for mechanism in TRACKED {
         let bench = Bench::empty();

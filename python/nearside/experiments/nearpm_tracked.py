@@ -90,7 +90,8 @@ def figures(rows: list[Row]) -> list[dict[str, Any]]:
                 text = f"{row['mechanism']}, {shape}, {title}: speed-up of crash consistency"
                 out.append(figure(f"{name}.{way}_regions", text, row[f"{way}_regions"], "x"))
             what = "the program" if "f" in row else "insertions, over as many CPUs"
-            out.append(figure(f"{name}.{way}", f"{row['mechanism']}, {shape}, {title}: speed-up of {what}", row[way], "x"))
+            text = f"{row['mechanism']}, {shape}, {title}: speed-up of {what}"
+            out.append(figure(f"{name}.{way}", text, row[way], "x"))
     return out
 
 

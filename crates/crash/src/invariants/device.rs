@@ -272,8 +272,8 @@ impl Device {
                 self.check_open(|| format!("{} is taken", command_text(&command)))?;
                 let sent = self.accept_sent(command.number)?;
                 self.accesses += 1;
-                // A record that the engine makes by itself follows stores of its epoch that may
-                // still be on their way: they are to other lines, or their line has a record.
+                // A record that the engine makes by itself may start before stores of the same
+                // epoch are kept. They are to other lines.
                 if usize::from(command.number) < COMMANDS {
                     self.last_command = self.accesses;
                 }

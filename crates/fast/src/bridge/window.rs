@@ -302,8 +302,8 @@ impl Bridge {
         self.issue_stores(ctx);
     }
 
-    /// Has the engine make the records that a store needs in a tracked pool. Returns the cycles that
-    /// the store is late; `None`: not all records are in the table.
+    /// Has the engine make the records that a store needs in a tracked pool. Returns the cycles
+    /// that the store is late; `None`: not all records are in the table.
     pub(super) fn track_store(
         &self,
         bar: Bar,

@@ -3,20 +3,28 @@
 //! Tracked pools: the engine makes a record of each line before the first store to it, without a
 //! command. The CPU stores in place.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use spec::nearpm::LINE;
 
 use super::{covering_lines, Mechanism};
 use crate::log::Log;
-use crate::memory::Memory;
+use crate::memory::{self, Memory};
 use crate::ranges::Ranges;
 use crate::{Error, Result};
+
+/// Lines that stay in the cache until the commit: those stored to last, which a transaction often
+/// stores to again. Others are written back during the transaction, so that the engine makes their
+/// records meanwhile.
+const KEPT_LINES: usize = 2;
 
 pub(crate) struct Tracked {
     log: Log,
     /// Lines that the transaction stores to.
     dirty: Ranges,
+    /// Those that have not been written back since the last store, in the order of the stores.
+    unflushed: VecDeque<u64>,
     /// Their number, and the most that the engine records.
     lines: u64,
     most: u64,
@@ -28,6 +36,7 @@ impl Tracked {
         Tracked {
             log,
             dirty: Ranges::default(),
+            unflushed: VecDeque::new(),
             lines: 0,
             most,
         }
@@ -48,12 +57,29 @@ impl Tracked {
             )));
         }
         self.lines = lines;
-        self.dirty.add(range);
+        self.dirty.add(range.clone());
+        for line in memory::lines(range) {
+            if self.unflushed.back() != Some(&line) {
+                self.unflushed.retain(|one| *one != line);
+                self.unflushed.push_back(line);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes back all but the last `kept` lines.
+    fn flush(&mut self, m: &mut Memory, kept: usize) -> Result<()> {
+        while self.unflushed.len() > kept {
+            if let Some(line) = self.unflushed.pop_front() {
+                m.flush(line..line + LINE)?;
+            }
+        }
         Ok(())
     }
 
     fn clear(&mut self) {
         self.dirty.clear();
+        self.unflushed.clear();
         self.lines = 0;
     }
 }
@@ -79,13 +105,17 @@ impl Mechanism for Tracked {
     fn write(&mut self, m: &mut Memory, offset: u64, data: &[u8]) -> Result<()> {
         let range = offset..offset + data.len() as u64;
         m.count_consistency_time(|m| m.count_creation_time(|m| self.admit(m, range)))?;
-        m.write(offset, data)
+        m.write(offset, data)?;
+        m.count_consistency_time(|m| self.flush(m, KEPT_LINES))
     }
 
     fn commit(&mut self, m: &mut Memory) -> Result<()> {
         m.counts.records += self.lines;
         m.counts.payload += self.lines * LINE;
-        m.count_consistency_time(|m| self.log.commit(m, &self.dirty))?;
+        m.count_consistency_time(|m| {
+            self.flush(m, 0)?;
+            self.log.commit_flushed(m, &self.dirty)
+        })?;
         self.clear();
         Ok(())
     }

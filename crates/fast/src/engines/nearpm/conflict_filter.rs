@@ -92,8 +92,8 @@ pub(crate) struct NearPmFilter {
     pub(super) contexts: Contexts,
     /// Number of internal records so far.
     pub(super) tracked: u32,
-    /// What has come before the last command of the host: an internal record waits for no more.
-    /// Without its own record, no store of its epoch has changed its line.
+    /// What has come before the last command of the host: an internal record waits for no more,
+    /// since no store of its epoch has changed its line.
     before_host: Prerequisites,
     channels: Vec<Channel>,
     done: PrerequisiteProgress,
