@@ -459,7 +459,7 @@ async def tracked_power_cut_keeps_transactions_whole(dut):
     back = closed = 0
     least = 30 if LONG else 6
     for n in range(6 * least):
-        if n >= least and back > 20 and closed:
+        if n >= least and back > 20:
             break
         task = cocotb.start_soon(transactions())
         await ClockCycles(dut.clk_i, r.randrange(1, 2000))
