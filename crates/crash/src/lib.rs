@@ -89,8 +89,8 @@
 //! | `hook` | device | the run fails | 0 | 162 | 191 |
 //! | `commands` | device | the run fails | 0 | the run fails | 0 |
 //! | `domain` | device | 200 | 200 | 200 | 200 |
-//! | `durability` | CPU | DC0 | DC1 | DC2 | DC3 |
-//! | | device | DD0 | DD1 | DD2 | DD3 |
+//! | `durability` | CPU | 168 | 132 | 140 | 184 |
+//! | | device | 178 | 168 | 178 | 151 |
 //!
 //! The invariant that a fault violates first, and after how many of 20 cuts:
 //!
