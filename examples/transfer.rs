@@ -84,6 +84,7 @@ fn main() -> Result<(), Box<dyn AnyError>> {
         threads: 4,
         log_bytes: 64 << 10,
         spare_pages: 64,
+        tracked: false,
     };
     let pool = system.create(POOL, BYTES, &layout, usage)?;
     let mut thread = pool.thread(0)?;

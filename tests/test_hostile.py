@@ -203,7 +203,7 @@ SYSTEM = {
     # A range that hostile offsets don't reach.
     "pool_create": USAGE | {
         "place": 16 << 20, "bytes": 8 << 20, "name": "x", "mechanism": "undo", "threads": 1, "log_bytes": 4096,
-        "spare_pages": 1,
+        "spare_pages": 1, "tracked": False,
     },
     "pool_open": USAGE | {"place": 128 << 20, "name": "hostile"},
     "close": {},

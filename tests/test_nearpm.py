@@ -25,7 +25,9 @@ SMALL = {
     "nearpm_fig15": {"runs": 1, "inserts": 20, "designs": BOTH},
     "nearpm_fig16_devices": {"runs": 1, "inserts": 20},
     "nearpm_fig17": {"runs": 2, "bytes": [64, 1024], "count": 2},
+    "nearpm_later": {"runs": 1, "transactions": 16, "workloads": ["btree"]},
     "nearpm_programs": {"runs": 1, "transactions": 10, "workloads": ["btree"]},
+    "nearpm_tracked": {"runs": 1, "transactions": 10, "inserts": 20, "workloads": ["btree", "redis"], "threads": [2]},
 }
 
 
@@ -72,3 +74,12 @@ def test_nearpm_small_run(name, tmp_path, monkeypatch):
         rows = loaded["rows"]
         each = nearpm_fig16_devices.CONFIGURATIONS
         assert all(row[f"{one}_cpu_ns"] <= row["one_cpu_ns"] for row in rows for one in each)
+    if name == "nearpm_later":
+        # A group costs latency, and saves what its transactions share.
+        for row in loaded["rows"]:
+            assert row["regions_durable_1"] < row["regions_durable_4"] < row["regions_durable_16"]
+            assert row["regions_same_16"] < row["regions_durable_16"]
+            for side in ("device", "cpu"):
+                means = [row[f"{side}_acknowledged_ns_{group}"] for group in (1, 4, 16)]
+                assert means == sorted(means)
+                assert row[f"{side}_acknowledged_p99_ns_16"] >= means[-1]

@@ -20,6 +20,11 @@ PLACE, BYTES = 1 << 20, 8 << 20
 BY = [pytest.param(False, id="cpu"), pytest.param(True, id="device")]
 
 
+# Mechanisms, and whether the engine makes records without commands.
+KINDS = [pytest.param(mechanism, False, id=mechanism) for mechanism in pm.MECHANISMS]
+KINDS += [pytest.param(name, True, id=f"{name}-tracked") for name in pm.MECHANISMS if name != "redo"]
+
+
 @pytest.fixture
 def system():
     with pm.System() as system:
@@ -35,9 +40,9 @@ def put(thread: pm.Thread, data: bytes) -> int:
 
 
 @pytest.mark.parametrize("offload", BY)
-@pytest.mark.parametrize("mechanism", pm.MECHANISMS)
-def test_pm_committed_data_survive_and_nothing_else(system, mechanism, offload):
-    pool = system.create(PLACE, BYTES, "notes", mechanism=mechanism, offload=offload)
+@pytest.mark.parametrize(("mechanism", "tracked"), KINDS)
+def test_pm_committed_data_survive_and_nothing_else(system, mechanism, tracked, offload):
+    pool = system.create(PLACE, BYTES, "notes", mechanism=mechanism, tracked=tracked, offload=offload)
     thread = pool.thread()
     at = put(thread, b"old" * 100)
 
@@ -85,11 +90,11 @@ def test_pm_committed_data_survive_and_nothing_else(system, mechanism, offload):
 
 
 @pytest.mark.parametrize("offload", BY)
-@pytest.mark.parametrize("mechanism", pm.MECHANISMS)
-def test_pm_power_cut_at_any_time(system, mechanism, offload):
+@pytest.mark.parametrize(("mechanism", "tracked"), KINDS)
+def test_pm_power_cut_at_any_time(system, mechanism, tracked, offload):
     """Two numbers that a transaction changes together never differ; returned transactions are there."""
     usage = {"offload": offload, "engine_recovers": offload}
-    pool = system.create(0, BYTES, "pair", mechanism=mechanism, **usage)
+    pool = system.create(0, BYTES, "pair", mechanism=mechanism, tracked=tracked, **usage)
     thread = pool.thread()
     first = put(thread, struct.pack("<Q", 0) * 2)
     done, more = 0, set()
@@ -288,6 +293,58 @@ def test_pm_numbers_of_devices_are_checked(tmp_path):
             system.create(0, BYTES + 4096, "x")
     with pm.System("default", devices=2) as system, pytest.raises(NearsideError, match="no engine `nearpm`"):
         system.create(0, BYTES, "x", offload=True)
+
+
+@pytest.mark.parametrize("devices_too", [False, True])
+def test_pm_tracked_pool_is_opened_by_the_cpu(system, devices_too):
+    """The device still has it mapped, and would record the CPU's stores."""
+    thread = system.create(0, BYTES, "pair", tracked=True, offload=True).thread()
+    at = put(thread, b"old." * 100)
+
+    def lose_power() -> None:
+        with thread.transaction():
+            thread.write(at, b"new." * 100)
+            system.power_cut(devices_too=devices_too)
+
+    with pytest.raises(NearsideError, match="power"):
+        lose_power()
+    system.power_on()
+    for number in range(3):
+        thread = system.open(0, "pair").thread()
+        assert thread.read(at, 400) == (b"old." if number == 0 else b"%3d." % number) * 100
+        with thread.transaction():
+            thread.write(at, b"%3d." % (number + 1) * 100)
+        with pytest.raises(NearsideError, match="power"):
+            lose_power()
+        system.power_on()
+
+
+def test_pm_tracked_pools_have_their_limits(system):
+    with pytest.raises(NearsideError, match="tracked pool for 2 threads: allowed is 1"):
+        system.create(0, BYTES, "x", tracked=True, threads=2, offload=True)
+    with pytest.raises(NearsideError, match='tracked pool with mechanism "redo": allowed are'):
+        system.create(0, BYTES, "x", tracked=True, mechanism="redo")
+    with pm.System(devices=2) as two, pytest.raises(NearsideError, match="over 2 devices: allowed is 1"):
+        two.create(0, BYTES, "x", tracked=True, offload=True)
+    pool = system.create(0, BYTES, "x", tracked=True, log_bytes=4096, offload=True)
+    with pool.thread() as thread:
+        with thread.transaction():
+            at = thread.alloc(4096)
+        for part in range(0, 4096, 1024):
+            with thread.transaction():
+                thread.write(at + part, b"old." * 256)
+        commands = thread.counts["commands"]
+
+        def change(lines: int) -> None:
+            with thread.transaction():
+                for line in range(lines):
+                    thread.write(at + 64 * line, b"new.")
+
+        with pytest.raises(NearsideError, match="transaction has 32 lines: allowed are 31 in this tracked pool"):
+            change(32)
+        assert thread.read(at, 4096) == b"old." * 1024
+        change(31)
+        assert thread.counts["commands"] == commands + 2
 
 
 @pytest.mark.parametrize("offload", BY)
@@ -574,3 +631,47 @@ def test_pm_guide_program_prints_what_the_guide_shows(capsys, monkeypatch, argum
     assert (f"{done} transfers instead of" if arguments else f"transfers instead of {done}:") in guide
     # Neither program logs or persists more, or more often, than necessary.
     assert "thread.add_range(" in program.read_text()
+
+
+@pytest.mark.parametrize("offload", BY)
+@pytest.mark.parametrize("mechanism", pm.MECHANISMS)
+def test_pm_later_transactions_call_back_when_durable(system, mechanism, offload):
+    pool = system.create(PLACE, BYTES, "later", mechanism=mechanism, offload=offload, group_commit=4)
+    thread = pool.thread()
+    at = put(thread, bytes(8))
+    first = thread.durable
+    answered: list[int] = []
+
+    def count_up(value: int) -> int:
+        with thread.transaction(later=True):
+            thread.write(at, value.to_bytes(8, "little"))
+        return thread.ticket
+
+    for value in range(1, 7):
+        ticket = count_up(value)
+        thread.when_durable(ticket, lambda ticket: answered.append(ticket - first))
+    assert (thread.ticket - first, thread.durable - first, answered) == (6, 4, [1, 2, 3, 4])
+    assert thread.read(at, 8) == (6).to_bytes(8, "little")
+    with pytest.raises(NearsideError, match="sync"):
+        pool.check()
+    before = system.now_ns
+    thread.wait(ticket)
+    assert system.now_ns > before
+    assert answered == [1, 2, 3, 4, 5, 6]
+    thread.when_durable(ticket, answered.append)
+    assert answered[-1] == ticket
+    for refused in (thread.wait, lambda ticket: thread.when_durable(ticket, print)):
+        with pytest.raises(NearsideError, match=f"ticket {ticket + 1}: allowed are tickets .* up to {ticket}"):
+            refused(ticket + 1)
+    with pytest.raises(NearsideError, match="group_commit = 0: allowed are 1 to"):
+        system.open(PLACE, "later", offload=offload, group_commit=0)
+    count_up(7)
+    thread.sync()
+    lost = count_up(8)
+    thread.when_durable(lost, answered.append)
+    system.power_cut()
+    system.power_on()
+    thread.close()
+    with system.open(PLACE, "later", offload=offload) as pool, pool.thread() as thread:
+        assert int.from_bytes(thread.read(at, 8), "little") in (7, 8)
+    assert lost not in answered

@@ -380,13 +380,24 @@ class PmSystem:
         threads: int,
         log_bytes: int,
         spare_pages: int,
+        tracked: bool,
         offload: bool,
         fence: str,
         number: int,
         engine_recovers: bool,
+        group_commit: int | None,
     ) -> PmPool:
         """Creates a pool and opens it."""
-    def pool_open(self, place: int, name: str, offload: bool, fence: str, number: int, engine_recovers: bool) -> PmPool:
+    def pool_open(
+        self,
+        place: int,
+        name: str,
+        offload: bool,
+        fence: str,
+        number: int,
+        engine_recovers: bool,
+        group_commit: int | None,
+    ) -> PmPool:
         """Opens a pool and recovers it."""
     def power_cut(self, cut: str) -> int:
         """Cuts the power of the host ("host") or of all ("all"): the number of lines lost."""
@@ -415,6 +426,8 @@ class PmThread:
         """Closes the thread and aborts its open transaction; closing twice is allowed."""
     def commit(self) -> None:
         """Commits the transaction."""
+    def commit_later(self) -> int:
+        """Commits the transaction, which becomes durable later: its ticket."""
     def counts(self) -> ThreadCounts:
         """Counts since the thread was opened; times in ps."""
     def fail(self) -> None:
@@ -431,6 +444,12 @@ class PmThread:
         """The offset of the root object; 0 if none is set."""
     def set_root(self, offset: int) -> None:
         """Makes an object the root object."""
+    def sync(self) -> None:
+        """Waits until all transactions of the thread are durable."""
+    def tickets(self) -> tuple[int, int]:
+        """The last ticket that is known to be durable, and the last one."""
+    def wait(self, ticket: int) -> None:
+        """Waits until a transaction is durable."""
     def write(self, offset: int, data: bytes) -> None:
         """Writes bytes of an object."""
 
@@ -487,6 +506,8 @@ def crash_test(
     progress: Progress | None = None,
     devices: int = 1,
     synchronise: str = "devices",
+    tracked: bool = False,
+    later: int | None = None,
 ) -> CrashResult:
     """Runs a crash campaign; a report."""
 
@@ -550,6 +571,8 @@ def pm_benchmark(
     progress: Progress | None = None,
     devices: int = 1,
     synchronise: str = "devices",
+    tracked: bool = False,
+    group: int | None = None,
 ) -> BenchmarkResult:
     """Runs transactions of a benchmark program; times and overlap of CPU and units."""
 
@@ -592,6 +615,8 @@ def pm_transactions(
     progress: Progress | None = None,
     devices: int = 1,
     synchronise: str = "devices",
+    tracked: bool = False,
+    group: int | None = None,
 ) -> TransactionsResult:
     """Measures insertions into a B-tree, a transaction each."""
 

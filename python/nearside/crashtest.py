@@ -45,13 +45,16 @@ def run_campaign(
     progress: Progress | None = None,
     devices: int = 1,
     synchronise: str = "devices",
+    tracked: bool = False,
+    later: int | None = None,
 ) -> CrashReport:
     """Runs a campaign; a violation includes the command that reproduces it."""
     for what, text in (("workload", workload), ("mechanism", mechanism), ("by", by), ("cuts", cuts)):
         as_text(what, text)
     report = _native.crash_test(
         design.native, workload, mechanism, by, cuts, transactions, seed, without=without, jobs=at_once or jobs(),
-        model=model, progress=progress, devices=devices, synchronise=synchronise,
+        model=model, progress=progress, devices=devices, synchronise=synchronise, tracked=tracked,
+        later=later,
     )  # fmt: skip
     doc: CrashReport = {
         "workload": workload,
@@ -62,6 +65,8 @@ def run_campaign(
         "without": without,
         "devices": devices,
         "synchronise": synchronise,
+        "tracked": tracked,
+        "later": later,
         "time": "simulated",
         **report,
     }
@@ -69,6 +74,8 @@ def run_campaign(
         words = ["nearside", "crashtest", workload, "--mechanism", mechanism, "--by", by, "--model", model]
         words += ["--seed", str(seed), "--transactions", str(transactions)]
         words += ["--devices", str(devices), "--synchronise", synchronise] if devices > 1 else []
+        words += ["--tracked"] if tracked else []
+        words += ["--later", str(later)] if later else []
         words += ["--without", without] if without else []
         words += ["--design", design.name] if design.name != DESIGNS.get(by) else []
         violation["replay"] = shlex.join([*words, "--cuts", f"at:{violation['cut']}"])
@@ -89,8 +96,12 @@ def print_reports(docs: Iterable[CrashReport]) -> None:
     for doc in docs:
         counts = [f"{dict(doc)[name]:,}" for name in COUNTS]
         made = f"{doc['mechanism']} by {doc['by']}"
+        if doc["tracked"]:
+            made += ", tracked"
         if doc["devices"] > 1:
             made += f", {doc['devices']} devices"
+        if doc["later"]:
+            made += f", {doc['later']} durable together"
         table.add_row(doc["workload"], made, *counts, show.nanoseconds(doc["simulated_ns"]))
     show.out.print(table)
     for doc in docs:

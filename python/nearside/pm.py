@@ -29,7 +29,7 @@ import json
 import operator
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Self
 
@@ -68,6 +68,10 @@ def _checked_number(what: str, value: int, allowed: range | tuple[int, ...] = ra
     else:
         words = f"{', '.join(map(str, allowed[:-1]))} and {allowed[-1]}"
     raise NearsideError(f"{what} = {_format_number(number)}: allowed are {words}")
+
+
+def _checked_group(count: int | None) -> int | None:
+    return None if count is None else _checked_number("group_commit", count, range(1, 1 << 64))
 
 
 def _current_owner() -> tuple[threading.Thread, object]:
@@ -207,13 +211,15 @@ class System:
         name: str,
         *,
         mechanism: str = "undo",
-        threads: int = 4,
+        threads: int | None = None,
         log_bytes: int = 64 << 10,
         spare_pages: int = 64,
+        tracked: bool = False,
         offload: bool = False,
         fence: str = "read_back",
         number: int = 0,
         engine_recovers: bool = False,
+        group_commit: int | None = None,
     ) -> Pool:
         """Creates a pool of `length` bytes at offset `place` of the window, and opens it.
 
@@ -221,21 +227,26 @@ class System:
         equal part, a multiple of 4096, at the same offset.
 
         `name`, 1 to 47 bytes, identifies the pool's content. `mechanism` makes transactions atomic:
-        "undo", "redo", "checkpoint" or "shadow". `threads` is the largest number of threads: 1 to
-        16, or 1 to 8 over several devices. Each has a log of `log_bytes`, a multiple of 4096.
-        `spare_pages` of 4 KiB hold the copies of "shadow": as many as a transaction may change. The
-        other arguments are those of `open`.
+        "undo", "redo", "checkpoint" or "shadow". `threads` is the largest number of threads: 4, or 1
+        to 16, or 1 to 8 over several devices. Each has a log of `log_bytes`, a multiple of 4096.
+        `spare_pages` of 4 KiB hold the copies of "shadow": as many as a transaction may change. In a
+        pool that is `tracked` the engine makes the records without commands; it is on one device,
+        has one thread, and is not "redo". The other arguments are those of `open`.
         """
+        if threads is None:
+            threads = 1 if tracked else 4
         native = self.native.pool_create(
             log_bytes=_checked_number("log_bytes", log_bytes),
             spare_pages=_checked_number("spare_pages", spare_pages),
             name=as_text("name", name),
             mechanism=as_text("mechanism", mechanism),
             threads=_checked_number("threads", threads, THREADS),
+            tracked=tracked,
             offload=offload,
             fence=as_text("fence", fence),
             number=_checked_number("number", number, POOL_NUMBERS),
             engine_recovers=engine_recovers,
+            group_commit=_checked_group(group_commit),
             place=_checked_number("place", place),
             bytes=_checked_number("length", length),
         )
@@ -250,6 +261,7 @@ class System:
         fence: str = "read_back",
         number: int = 0,
         engine_recovers: bool = False,
+        group_commit: int | None = None,
     ) -> Pool:
         """Opens a pool and recovers it: interrupted transactions are completed or rolled back.
 
@@ -262,9 +274,13 @@ class System:
         - "completion": the device has reported that it accepted all stores.
 
         With `engine_recovers` the engines recover their logs, otherwise the CPU does.
+
+        With `group_commit` the commit of a transaction that becomes durable later waits if it makes
+        that number of them not durable. Without it only the program waits.
         """
         usage = (offload, as_text("fence", fence), _checked_number("number", number, POOL_NUMBERS), engine_recovers)
-        return Pool(self, self.native.pool_open(_checked_number("place", place), as_text("name", name), *usage))
+        group = _checked_group(group_commit)
+        return Pool(self, self.native.pool_open(_checked_number("place", place), as_text("name", name), *usage, group))
 
 
 class Pool:
@@ -316,6 +332,8 @@ class Thread:
         # Open transactions from the outermost to the innermost, and their owner.
         self._open: list[weakref.ref[_TransactionScope]] = []
         self._owner: tuple[threading.Thread, object] | None = None
+        # Functions to call when transactions are durable, by ticket.
+        self._callbacks: list[tuple[int, Callable[[int], object]]] = []
         pool.system._children.add(self)
 
     def __enter__(self) -> Self:
@@ -329,8 +347,12 @@ class Thread:
         self.native.close()
 
     @contextmanager
-    def transaction(self) -> Iterator[Thread]:
+    def transaction(self, *, later: bool = False) -> Iterator[Thread]:
         """Commits at the end of the `with` block, when all changes are persistent.
+
+        With `later` it becomes durable later: `wait` or `sync` waits for that, and `ticket` names
+        it. After a power cut a prefix of the thread's transactions is found, with all that were
+        known to be durable. The outermost transaction decides.
 
         An exception aborts the transaction and propagates. A nested transaction is part of the
         outer one: an exception that leaves it makes the outermost abort. If the exception was
@@ -361,7 +383,9 @@ class Thread:
                 raise NearsideError(
                     "transactions end in another order than they began in: one within another ends before that"
                 )
-            if outermost:
+            if outermost and later:
+                self.native.commit_later()
+            elif outermost:
                 self.native.commit()
         except BaseException:
             self._abort(level, outermost)
@@ -370,6 +394,55 @@ class Thread:
             # Including nested ones that are still referenced, for instance by a generator.
             if weakref.ref(level) in self._open:
                 del self._open[self._open.index(weakref.ref(level)) :]
+        if outermost:
+            self._call_due()
+
+    @property
+    def ticket(self) -> int:
+        """The ticket of the last transaction. One that has changed nothing has that of the one before it."""
+        return self.native.tickets()[1]
+
+    @property
+    def durable(self) -> int:
+        """The last ticket that is known to be durable, and all before it. Takes no simulated time."""
+        return self.native.tickets()[0]
+
+    def wait(self, ticket: int) -> None:
+        """Waits until the transaction of this ticket is durable."""
+        self._check_owner()
+        self.native.wait(_checked_number("ticket", ticket))
+        self._call_due()
+
+    def sync(self) -> None:
+        """Waits until all transactions of this thread are durable."""
+        self._check_owner()
+        self.native.sync()
+        self._call_due()
+
+    def when_durable(self, ticket: int, callback: Callable[[int], object]) -> None:
+        """Calls `callback(ticket)` once, when the transaction is durable.
+
+        The call is made by the method of this thread that learns it: the end of a `transaction`,
+        `wait`, `sync` or `finish`. It is made at once for a durable one, and never after a power
+        cut. An exception of the callback leaves that method.
+        """
+        durable, last = self.native.tickets()
+        if _checked_number("ticket", ticket) > last:
+            raise NearsideError(f"ticket {ticket}: allowed are tickets of this thread, up to {last}")
+        if ticket <= durable:
+            callback(ticket)
+            return
+        self._callbacks.append((ticket, callback))
+
+    def _call_due(self) -> None:
+        """Makes the calls of durable transactions, in the order of their tickets."""
+        if not self._callbacks:
+            return
+        durable = self.durable
+        self._callbacks.sort(key=lambda waits: waits[0])
+        while self._callbacks and self._callbacks[0][0] <= durable:
+            ticket, callback = self._callbacks.pop(0)
+            callback(ticket)
 
     def _check_owner(self) -> None:
         """Raises an error unless the thread and task that began the transaction are calling."""
@@ -441,6 +514,7 @@ class Thread:
     def finish(self) -> None:
         """Waits until the engine has completed all its commands; raises an error if one was refused."""
         self.native.finish()
+        self._call_due()
 
     @property
     def counts(self) -> ThreadCounts:

@@ -941,6 +941,10 @@ class TransactionMeans(TypedDict):
     """The part of that in fences, in ns."""
     commands: float
     """Commands to the engine."""
+    acknowledged_ns: float
+    """From the begin of a transaction until it is known to be durable, in ns."""
+    acknowledged_p99_ns: float
+    """The 99th percentile of that, in ns."""
 
 
 class TransactionsResult(TransactionMeans):
@@ -973,6 +977,8 @@ class BenchmarkResult(TransactionMeans):
     """Time in which at least one unit works, in ns."""
     both_ns: float
     """The part of it outside of fences, in ns: CPU and units work in parallel."""
+    records: float
+    """Log records."""
     aborted: float
     """The fraction of transactions that were aborted."""
 
@@ -1196,6 +1202,10 @@ class CrashReport(CrashResult):
     """The number of devices."""
     synchronise: str
     """Who synchronises them: "devices" or "host"."""
+    tracked: bool
+    """Whether the pool is tracked."""
+    later: int | None
+    """How many transactions become durable together; None if each is durable on return."""
     time: str
     """"simulated"."""
 

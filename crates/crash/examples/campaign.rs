@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 //! Runs a campaign. Arguments: WORKLOAD MECHANISM BY MODEL CUTS TRANSACTIONS SEED `[WITHOUT|-
-//! [DEVICES [devices|host]]]`.
+//! [DEVICES [devices|host [tracked]]]]`.
 
 use std::time::Instant;
 
@@ -32,6 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let campaign = Campaign {
         workload: arg(0).into(),
         mechanism: mechanism.ok_or("no such mechanism")?,
+        tracked: arg(10) == "tracked",
         executor,
         cuts: arg(4).parse()?,
         transactions: arg(5).parse()?,
@@ -44,6 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "" => Synchronisation::default(),
             name => name.parse()?,
         },
+        later: None,
         fault: Some(arg(7))
             .filter(|t| !matches!(*t, "" | "-"))
             .map(str::parse)

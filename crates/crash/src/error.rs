@@ -45,6 +45,21 @@ pub enum Error {
          4 have it"
     )]
     FaultOfPeers,
+    /// A fault of tracked pools, in a run without one.
+    #[error("without = \"tracking\" is for tracked pools by the device: by = \"device\", tracked")]
+    FaultOfTracking,
+    /// A fault of commands, in a run that has none of them.
+    #[error(
+        "without = \"snapshots\" leaves out commands, which a tracked pool by the device does not \
+         have: allowed is \"tracking\""
+    )]
+    FaultOfCommands,
+    /// A fault of transactions that become durable later, in a run that has none.
+    #[error(
+        "without = \"durability\" is for transactions that become durable later: later = 2 and \
+         more has them"
+    )]
+    FaultOfLater,
     /// The design has no engine that keeps logs.
     #[error(
         "design {0:?} has no crash-consistency engine: by = \"device\" needs one, as that of the \

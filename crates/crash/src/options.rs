@@ -19,6 +19,8 @@ pub struct Campaign {
     pub workload: String,
     /// How its transactions are made atomic.
     pub mechanism: Mechanism,
+    /// The pool is tracked ([`pm::Layout::tracked`]).
+    pub tracked: bool,
     /// Who runs the mechanism.
     pub executor: Executor,
     /// Devices that the pool spans: 1, 2 or 4.
@@ -31,6 +33,8 @@ pub struct Campaign {
     pub seed: u64,
     /// When the power fails.
     pub cuts: CutPlan,
+    /// Transactions become durable later, this number of them at a time.
+    pub later: Option<u64>,
     /// A fault injection: the campaign is a negative control.
     pub fault: Option<InjectedFault>,
     /// Copies that run at a time.
@@ -41,6 +45,8 @@ pub struct Campaign {
 const MAX_TRANSACTIONS: u64 = 100_000;
 const MAX_TRANSACTIONS_EVERYWHERE: u64 = 16;
 const MAX_TRANSACTIONS_AT_COMMANDS: u64 = 1000;
+/// Most transactions that become durable together.
+const MAX_LATER: u64 = 1000;
 /// Most copies at a time.
 const MAX_JOBS: usize = 256;
 
@@ -60,8 +66,35 @@ impl Campaign {
             let rule = "allowed are 1, 2 and 4";
             return Err(InvalidValue::new("devices", self.devices, rule).into());
         }
+        if self.fault == Some(InjectedFault::Tracking)
+            && !(self.tracked && self.executor == Executor::Device)
+        {
+            return Err(Error::FaultOfTracking);
+        }
+        // The library does not ask for these records, so it can't leave them out.
+        if self.fault == Some(InjectedFault::Snapshots)
+            && self.tracked
+            && self.executor == Executor::Device
+        {
+            return Err(Error::FaultOfCommands);
+        }
         if self.cuts == CutPlan::Commands && self.executor != Executor::Device {
             return Err(Error::CommandsOfCpu);
+        }
+        if let Some(later) = self.later {
+            if !(1..=MAX_LATER).contains(&later) {
+                let rule = format_args!("allowed are 1 to {MAX_LATER}");
+                return Err(InvalidValue::new("later", later, rule).into());
+            }
+            if self.devices > 1 {
+                let rule =
+                    "allowed is 1 with `later`, since transactions over several devices are \
+                            durable on return";
+                return Err(InvalidValue::new("devices", self.devices, rule).into());
+            }
+        }
+        if self.fault == Some(InjectedFault::Durability) && self.later.unwrap_or(1) < 2 {
+            return Err(Error::FaultOfLater);
         }
         if !(1..=MAX_JOBS).contains(&self.jobs) {
             let rule = format_args!("allowed are 1 to {MAX_JOBS}");
@@ -96,17 +129,30 @@ pub enum InjectedFault {
     PersistenceDomain,
     /// Each of several devices deletes its log without waiting for the others.
     Peers,
+    /// Stores to a tracked pool make no records.
+    Tracking,
+    /// Transactions that become durable later are acknowledged when they return.
+    Durability,
 }
 
 impl InjectedFault {
     /// The fault injection in the device.
     pub(crate) fn device_fault(self) -> Option<FaultInjection> {
         match self {
-            InjectedFault::Snapshots | InjectedFault::Fences | InjectedFault::Peers => None,
+            InjectedFault::Snapshots
+            | InjectedFault::Fences
+            | InjectedFault::Peers
+            | InjectedFault::Durability => None,
             InjectedFault::ConflictFilter => Some(FaultInjection::ConflictFilter),
             InjectedFault::CommandOrder => Some(FaultInjection::CommandOrder),
             InjectedFault::PersistenceDomain => Some(FaultInjection::PersistenceDomain),
+            InjectedFault::Tracking => Some(FaultInjection::Tracking),
         }
+    }
+
+    /// Without it, what a transaction has changed can't be undone.
+    pub(crate) fn prevents_aborts(self) -> bool {
+        matches!(self, InjectedFault::Snapshots | InjectedFault::Tracking)
     }
 }
 
@@ -154,5 +200,7 @@ named_variants!(
     "hook" ConflictFilter,
     "commands" CommandOrder,
     "domain" PersistenceDomain,
-    "peers" Peers
+    "peers" Peers,
+    "tracking" Tracking,
+    "durability" Durability
 );

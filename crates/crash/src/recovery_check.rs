@@ -9,7 +9,7 @@ use sim::Time;
 use workloads::Contents;
 
 use crate::cut::{Cut, HoldUp};
-use crate::progress::Progress;
+use crate::progress::{Candidates, Progress};
 use crate::report::InvariantViolation;
 use crate::stage::Stage;
 use crate::timeline::Timeline;
@@ -165,12 +165,14 @@ fn check(
         .map_err(|e| format!("recovery failed: {e}"))?;
     let mut thread = pool.thread(&stage.cpu).map_err(to_text)?;
     let found = stage.workload.inspect(&mut thread).map_err(to_text)?;
-    let (done, candidates) = progress.candidates(stage, cut.at)?;
-    let fits = candidates.iter().position(|c| *c == found.contents);
-    let Some(more) = fits else {
-        return Err(difference(done, &candidates, &found.contents));
+    let candidates = progress.candidates(stage, cut.at)?;
+    let contents = &candidates.contents;
+    // Of equal contents, those of the last transaction.
+    let fits = contents.iter().rposition(|c| *c == found.contents);
+    let Some(fits) = fits else {
+        return Err(difference(&candidates, &found.contents));
     };
-    outcome.more = more > 0;
+    outcome.more = candidates.durable + fits as u64 > candidates.returned;
     let objects = pool.check(&stage.cpu).map_err(to_text)?.objects;
     let objects: Vec<u64> = objects.into_iter().map(|object| object.0).collect();
     if objects != found.objects {
@@ -188,7 +190,7 @@ fn check(
         ));
     }
     // One transaction more.
-    let mut contents = candidates[more].clone();
+    let mut contents = contents[fits].clone();
     let next = progress.next() + 1;
     stage.perform_one_more(&mut thread, &mut contents, next)?;
     drop(thread);
@@ -213,7 +215,8 @@ fn crash_machine(machine: &mut host::Machine, cut: &Cut) -> host::Result<CrashRe
 }
 
 /// Describes how the found contents differ from the allowed ones.
-fn difference(done: u64, candidates: &[Contents], found: &Contents) -> String {
+fn difference(candidates: &Candidates, found: &Contents) -> String {
+    let (done, candidates) = (candidates.durable, &candidates.contents);
     let differing = |c: &Contents| {
         let keys = c.keys().chain(found.keys());
         let mut keys: Vec<_> = keys.filter(|key| c.get(key) != found.get(key)).collect();
@@ -225,14 +228,19 @@ fn difference(done: u64, candidates: &[Contents], found: &Contents) -> String {
         .iter()
         .map(|c| differing(c).to_string())
         .collect();
-    match candidates {
+    match candidates.as_slice() {
         [_] => format!(
             "it is not what {done} transactions have left: {} rows differ",
             rows[0]
         ),
-        _ => format!(
+        [_, _] => format!(
             "it is neither what {done} transactions have left, nor one more: {} and {} rows differ",
             rows[0], rows[1]
+        ),
+        _ => format!(
+            "it is not what {done} to {} transactions have left: {} rows differ",
+            done + rows.len() as u64 - 1,
+            rows.join(", ")
         ),
     }
 }

@@ -109,9 +109,14 @@ impl Stage {
         });
         let own = Options {
             listener: Some(listener),
+            group_commit: campaign.later,
+            proofs: fault != Some(InjectedFault::Durability),
             ..options(&engines, synchronise, fault)
         };
-        let layout = workload.layout(mechanism);
+        let layout = match campaign.tracked {
+            true => workload.layout(mechanism).with_tracking(),
+            false => workload.layout(mechanism),
+        };
         // As many bytes on each device as with one device: several devices have more logs.
         let (bytes, count) = (workload.pool_bytes(), devices.len() as u64);
         let pool = Pool::create(&cpu, devices.clone(), PLACE, bytes * count, &layout, &own)?;
@@ -171,8 +176,8 @@ impl Stage {
         }
     }
 
-    /// Records the return of a transaction.
-    pub fn transaction_returned(&self) {
+    /// Records that the program relies on all transactions so far.
+    pub fn transactions_durable(&self) {
         if let Some(log) = &self.log {
             log.returned(self.cpu.now());
         }

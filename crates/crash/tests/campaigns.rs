@@ -13,12 +13,14 @@ fn btree(mechanism: Mechanism, executor: Executor, cuts: &str) -> Campaign {
     Campaign {
         workload: "btree".into(),
         mechanism,
+        tracked: false,
         executor,
         devices: 1,
         synchronise: Synchronisation::Devices,
         transactions: 12,
         seed: 1,
         cuts: cuts.parse().unwrap(),
+        later: None,
         fault: None,
         jobs: 2,
     }
@@ -76,6 +78,68 @@ fn drawn_cuts_leave_n_transactions_or_one_more() {
         all.more > 20 && all.recoveries_cut > 50 && all.evicted > 500,
         "{all:?}"
     );
+}
+
+/// Mechanisms of tracked pools.
+const TRACKED: [Mechanism; 3] = [Mechanism::Undo, Mechanism::Checkpoint, Mechanism::Shadow];
+
+fn tracked(workload: &str, mechanism: Mechanism, executor: Executor, cuts: &str) -> Campaign {
+    Campaign {
+        workload: workload.into(),
+        tracked: true,
+        ..btree(mechanism, executor, cuts)
+    }
+}
+
+#[test]
+fn tracked_pools_have_n_transactions_or_one_more() {
+    if !matches!(Model::named(Model::Fast), Ok(Model::Fast)) {
+        return;
+    }
+    let campaigns = [campaigns(Executor::Cpu), campaigns(Executor::Device)];
+    for mechanism in TRACKED {
+        for executor in [Executor::Cpu, Executor::Device] {
+            let all = &campaigns[executor as usize];
+            all.holds(&tracked("btree", mechanism, executor, "sampled:20"));
+        }
+        campaigns[1].holds(&tracked("tatp", mechanism, Executor::Device, "commands"));
+    }
+}
+
+/// All programs. The control is found in each.
+#[test]
+#[ignore = "takes seconds"]
+fn tracked_pools_of_all_programs_need_their_records() {
+    if !matches!(Model::named(Model::Fast), Ok(Model::Fast)) {
+        return;
+    }
+    let campaigns = campaigns(Executor::Device);
+    for name in workloads::NAMES {
+        for mechanism in TRACKED {
+            campaigns.holds(&tracked(name, mechanism, Executor::Device, "sampled:30"));
+            let control = Campaign {
+                fault: Some(InjectedFault::Tracking),
+                ..tracked(name, mechanism, Executor::Device, "sampled:60")
+            };
+            let report = campaigns.run(&control);
+            assert!(report.violated > 0, "{control:?}: {report:?}");
+        }
+    }
+}
+
+#[test]
+fn tracking_faults_are_for_tracked_pools_of_engines() {
+    let control = |tracked: bool, executor, fault| Campaign {
+        tracked,
+        fault: Some(fault),
+        ..btree(Mechanism::Undo, executor, "sampled:1")
+    };
+    for (tracked, executor) in [(true, Executor::Cpu), (false, Executor::Device)] {
+        let error = control(tracked, executor, InjectedFault::Tracking).validate();
+        assert!(error.unwrap_err().to_string().contains("tracked pools"));
+    }
+    let error = control(true, Executor::Device, InjectedFault::Snapshots).validate();
+    assert!(error.unwrap_err().to_string().contains("\"tracking\""));
 }
 
 /// Negative controls find violations. The first one is simplified, and its cut reproduces it.
@@ -376,6 +440,21 @@ fn campaign_out_of_range_is_refused() {
         },
         "for engines of several devices",
     );
+    for (later, devices, fault, what) in [
+        (0, 1, None, "later = 0: allowed are 1 to 1000"),
+        (2, 2, None, "devices = 2: allowed is 1 with `later`"),
+        (1, 1, Some(InjectedFault::Durability), "later = 2 and more"),
+    ] {
+        wrong(
+            Campaign {
+                later: Some(later),
+                devices,
+                fault,
+                ..own()
+            },
+            what,
+        );
+    }
     wrong(
         btree(Mechanism::Undo, Executor::Cpu, "at:5"),
         "its transactions from",
@@ -396,4 +475,39 @@ fn campaign_out_of_range_is_refused() {
         matches!(error, crash::Error::NoCuts("gives no command to an engine")),
         "{error}"
     );
+}
+
+/// Transactions that become durable later: a cut leaves what was durable, or any later prefix.
+#[test]
+#[ignore = "takes seconds"]
+fn later_transactions_leave_a_prefix() {
+    let rigs = [campaigns(Executor::Cpu), campaigns(Executor::Device)];
+    for later in [1, 4, 16] {
+        for (executor, mechanism) in cases() {
+            let campaign = Campaign {
+                later: Some(later),
+                transactions: 24,
+                ..btree(mechanism, executor, "sampled:40")
+            };
+            rigs[executor as usize].holds(&campaign);
+        }
+    }
+}
+
+/// A transaction that is acknowledged before its proof is lost by some cut.
+#[test]
+#[ignore = "takes seconds"]
+fn later_without_durability_finds_violations() {
+    let rigs = [campaigns(Executor::Cpu), campaigns(Executor::Device)];
+    for (executor, mechanism) in cases() {
+        let control = Campaign {
+            later: Some(8),
+            transactions: 24,
+            fault: Some(InjectedFault::Durability),
+            ..btree(mechanism, executor, "sampled:60")
+        };
+        let report = rigs[executor as usize].run(&control);
+        println!("{mechanism:?} by {executor}: {} of 60", report.violated);
+        assert!(report.violated > 0, "{control:?}: {report:?}");
+    }
 }

@@ -559,6 +559,7 @@ impl Campaigns {
         let campaign = Campaign {
             workload: "btree".into(),
             mechanism,
+            tracked: false,
             executor: Executor::Device,
             devices,
             synchronise: Synchronisation::Devices,
@@ -567,6 +568,7 @@ impl Campaigns {
             cuts: if is_rtl { "sampled:4" } else { "sampled:20" }
                 .parse()
                 .unwrap(),
+            later: None,
             fault,
             jobs: 2,
         };

@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 
 use sim::fork::Fork;
 use sim::Time;
-use spec::nearpm::{Command, Operation};
+use spec::nearpm::{Command, Operation, Tracking};
 
 use common::nearpm::{is_there, Kit, Pool};
 use common::rounds;
@@ -37,6 +37,8 @@ enum Mechanism {
     Redo,
     Checkpoint,
     Shadow,
+    /// Stores alone: the engine makes the records by itself.
+    Tracked(Tracking),
     /// Not at all, which has to be noticed.
     Nothing,
 }
@@ -80,7 +82,10 @@ struct Run {
 
 impl Run {
     fn new(mechanism: Mechanism, every: u64) -> Run {
-        let (mut kit, pool) = Kit::with_pool("");
+        let (mut kit, pool) = match mechanism {
+            Mechanism::Tracked(tracking) => Kit::with_tracked_pool("", tracking),
+            _ => Kit::with_pool(""),
+        };
         let other = Pool::new(2, 9, 8 << 20);
         kit.fine(&other.map());
         kit.fine(&other.open(3, 40));
@@ -167,6 +172,12 @@ impl Run {
                 for (at, len) in OBJECTS {
                     self.store(at, &vec![value; len]);
                 }
+            }
+            Mechanism::Tracked(_) => {
+                for (at, len) in OBJECTS {
+                    self.store(at, &vec![value; len]);
+                }
+                self.submit(pool.command(Operation::Commit, 0));
             }
             Mechanism::Redo => {
                 self.next = 64;
@@ -401,6 +412,17 @@ fn crash_with_checkpoints_is_recovered() {
 #[test]
 fn crash_with_shadow_pages_is_recovered() {
     survives(Mechanism::Shadow);
+}
+
+#[test]
+fn crash_with_tracked_stores_is_recovered() {
+    survives(Mechanism::Tracked(Tracking::Undo));
+}
+
+#[test]
+#[ignore = "takes seconds"]
+fn crash_with_tracked_checkpoints_is_recovered() {
+    survives(Mechanism::Tracked(Tracking::Checkpoint));
 }
 
 #[test]

@@ -80,6 +80,8 @@ pub enum FaultInjection {
     CommandOrder,
     /// `nearpm` saves nothing when the power fails.
     PersistenceDomain,
+    /// Stores to tracked pools of `nearpm` make no records.
+    Tracking,
 }
 
 impl Config {

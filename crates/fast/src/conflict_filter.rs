@@ -7,6 +7,8 @@
 
 use std::any::Any;
 
+use sim::OrderedCommand;
+
 /// The decision about a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StoreDecision {
@@ -16,6 +18,17 @@ pub(crate) enum StoreDecision {
     Queue,
     /// The queue has no room for its lines.
     Wait,
+}
+
+/// The records that a store needs before it is looked up.
+#[derive(Debug, Default)]
+pub(crate) struct TrackedStore {
+    /// Not all records are in the table: the store waits.
+    pub(crate) waits: bool,
+    /// Cycles that the store is late; 0: it needs no records.
+    pub(crate) cycles: u64,
+    /// The records that are new in the table.
+    pub(crate) records: Vec<OrderedCommand>,
 }
 
 /// The conflict filter of a device. After a change an event `ConflictFilter` is scheduled, at which
@@ -41,6 +54,10 @@ pub(crate) trait ConflictFilter: Any + Send {
 
     /// A channel has lines that have not been issued.
     fn has_waiting_lines(&self, channel: usize) -> bool;
+
+    /// Has the engine make the records that a store needs in a tracked pool: channel, address and
+    /// bytes of a store that has come at the edge `from`.
+    fn track_store(&mut self, store: (usize, u64, u64), from: u64) -> TrackedStore;
 
     /// Decides about a store to a channel, which may be one of another memory.
     fn check_store(&self, channel: usize, addr: u64, bytes: u64) -> StoreDecision;

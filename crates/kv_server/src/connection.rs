@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::{json, Value};
 
 use crate::admission::{Activity, Limits, Phase};
-use crate::{ForeignProtocol, Protocol, ProtocolHandler, Step, Store};
+use crate::{lock, ForeignProtocol, Protocol, ProtocolHandler, Step, Store};
 
 /// Bytes of replies that are collected before they are sent.
 const SEND_THRESHOLD: usize = 64 << 10;
@@ -239,6 +239,18 @@ impl Client {
         Ok(())
     }
 
+    /// Waits until the requests that the replies answer are durable. False if they may be lost, so
+    /// that there is nothing to send. `epoch` is that of the first reply.
+    fn settle(&self, shared: &ServerState, out: &[u8], epoch: &mut u64) -> bool {
+        let mut store = lock(&shared.store);
+        if out.is_empty() {
+            *epoch = store.epoch();
+            return true;
+        }
+        // Another client's power loss may have come before this client's replies were sent.
+        *epoch == store.epoch() && store.settle().is_ok()
+    }
+
     fn send_and_close(
         &self,
         socket: &mut Socket,
@@ -260,12 +272,19 @@ impl Client {
         let mut chunk = vec![0; 16 << 10];
         // When the current request began to arrive.
         let mut begun: Option<Instant> = None;
+        let mut epoch = lock(&shared.store).epoch();
         loop {
             self.set_phase(Phase::Working, Instant::now());
             let mut at = 0;
             loop {
                 if !self.is_connected(shared) {
-                    return self.send(socket, &mut out);
+                    return match self.settle(shared, &out, &mut epoch) {
+                        true => self.send(socket, &mut out),
+                        false => Ok(()),
+                    };
+                }
+                if out.is_empty() {
+                    self.settle(shared, &out, &mut epoch);
                 }
                 match handler.step(&input[at..], &shared.store, &mut out) {
                     Step::Complete(used) => {
@@ -275,7 +294,12 @@ impl Client {
                     }
                     Step::Partial(used) => at += used,
                     Step::NeedMore => break,
-                    Step::Close => return self.send_and_close(socket, &out, shared),
+                    Step::Close => {
+                        if !self.settle(shared, &out, &mut epoch) {
+                            out.clear();
+                        }
+                        return self.send_and_close(socket, &out, shared);
+                    }
                     Step::Reject(why) => {
                         let what = format!("rejected a client: {}", why.text());
                         let of = match why {
@@ -283,15 +307,24 @@ impl Client {
                             ForeignProtocol::NotText => &shared.counts.not_text,
                         };
                         shared.count_and_log(of, &what);
+                        if !self.settle(shared, &out, &mut epoch) {
+                            out.clear();
+                        }
                         return self.send_and_close(socket, &out, shared);
                     }
                 }
                 if out.len() > SEND_THRESHOLD {
+                    if !self.settle(shared, &out, &mut epoch) {
+                        return Ok(());
+                    }
                     self.send(socket, &mut out)?;
                     self.set_phase(Phase::Working, Instant::now());
                 }
             }
             input.drain(..at);
+            if !self.settle(shared, &out, &mut epoch) {
+                return Ok(());
+            }
             self.send(socket, &mut out)?;
             let now = Instant::now();
             if handler.in_request() || !input.is_empty() {

@@ -3,7 +3,7 @@
 //! Redis's and memcached's protocols over a store in persistent memory, for real clients:
 //! `nearside pm serve`.
 //!
-//! All data are in a pool of a simulated device, and a write is answered when its transaction is
+//! All data are in a pool of a simulated device, and a request is answered when its transaction is
 //! durable. Clients wait in wall-clock time. So only the simulated times of [`Store::report`] are
 //! valid measurements.
 //!
@@ -18,7 +18,10 @@
 //!
 //! # Requests
 //!
-//! A request is one transaction, and its reply is sent when that is durable. `MULTI` to `EXEC` is
+//! A request is one transaction, and its reply is sent when that is durable. The transactions of
+//! pipelined requests become durable together: the server waits once, before it sends their
+//! replies. So does a request that only reads, since it may have read what another client has just
+//! written. After a power loss no reply is sent to requests that may be lost. `MULTI` to `EXEC` is
 //! one transaction of all commands in between, except `QUIT`. A flush removes 16 keys per
 //! transaction. After `MULTI` it is a part of that transaction, and refused if the log has no room
 //! for all keys. A memcached line with `noreply` gets no reply, not even an error. The store is

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use design::Design;
 use device::Model;
 use pm::session::{PoolUse, Session, SessionPool, SessionThread};
-use pm::{Error, Layout, Mechanism, Result};
+use pm::{Error, Layout, Mechanism, Result, Ticket};
 use serde_json::{json, Value};
 use sim::Time;
 
@@ -94,6 +94,13 @@ pub enum AccessMode {
     Write,
 }
 
+/// A request whose transaction may not be durable yet.
+struct UnansweredRequest {
+    ticket: Ticket,
+    kind: AccessMode,
+    begin: Time,
+}
+
 /// A pool with a table, its scheduled power cuts, and its counters.
 pub struct Store {
     session: Arc<Session>,
@@ -107,6 +114,12 @@ pub struct Store {
     reads: RequestStats,
     writes: RequestStats,
     refused: u64,
+    /// Writes that have been performed.
+    written: u64,
+    /// The oldest first.
+    unanswered: Vec<UnansweredRequest>,
+    /// How often requests without an answer may have been lost.
+    epoch: u64,
 }
 
 fn pool_use(config: &Config) -> PoolUse {
@@ -138,6 +151,9 @@ impl Store {
             reads: RequestStats::default(),
             writes: RequestStats::default(),
             refused: 0,
+            written: 0,
+            unanswered: Vec::new(),
+            epoch: 0,
         };
         if let Some(time) = config.cut_at {
             store.schedule_cut(time)?;
@@ -163,7 +179,8 @@ impl Store {
         }
     }
 
-    /// Runs a request as one transaction, which is durable on return.
+    /// Runs a request as one transaction. Its client gets the answer after [`Store::settle`], when
+    /// the transaction is durable.
     pub fn run<R>(
         &mut self,
         kind: AccessMode,
@@ -171,7 +188,7 @@ impl Store {
     ) -> std::result::Result<R, RequestError> {
         let start = self.session.now();
         let result = match &mut self.open {
-            Some((thread, _)) => thread.run(|tx| body(&mut Table::open(tx)?)),
+            Some((thread, _)) => thread.run_later(|tx| body(&mut Table::open(tx)?)),
             None => Err(Error::Invalid("the pool is not open".into())),
         };
         if !self.session.has_power() {
@@ -179,14 +196,15 @@ impl Store {
             return Err(RequestError::Power);
         }
         match result {
-            Ok(value) => {
-                let stats = match kind {
-                    AccessMode::Read => &mut self.reads,
-                    AccessMode::Write => &mut self.writes,
-                };
-                stats.add(self.session.now().saturating_sub(start));
-                if kind == AccessMode::Write && self.config.cut_after == Some(self.writes.requests)
-                {
+            Ok((value, ticket)) => {
+                self.unanswered.push(UnansweredRequest {
+                    ticket,
+                    kind,
+                    begin: start,
+                });
+                self.note_durable();
+                self.written += u64::from(kind == AccessMode::Write);
+                if kind == AccessMode::Write && self.config.cut_after == Some(self.written) {
                     self.cut(CUT_DELAY)?;
                 }
                 Ok(value)
@@ -198,6 +216,58 @@ impl Store {
                 }
                 Err(RequestError::Refused(error.to_string()))
             }
+        }
+    }
+
+    /// Counts the requests that are durable.
+    fn note_durable(&mut self) {
+        let Some((thread, _)) = &self.open else {
+            return;
+        };
+        let durable = thread.durable();
+        let count = self.unanswered.partition_point(|one| one.ticket <= durable);
+        let now = self.session.now();
+        for one in self.unanswered.drain(..count) {
+            let stats = match one.kind {
+                AccessMode::Read => &mut self.reads,
+                AccessMode::Write => &mut self.writes,
+            };
+            stats.add(now.saturating_sub(one.begin));
+        }
+    }
+
+    /// A number that changes when requests without an answer may have been lost.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Waits until all requests so far are durable: then they may be answered.
+    pub fn settle(&mut self) -> std::result::Result<(), RequestError> {
+        let settled = match &mut self.open {
+            Some((thread, _)) if !self.unanswered.is_empty() => thread.sync(),
+            _ => return Ok(()),
+        };
+        if !self.session.has_power() {
+            self.recover()?;
+            return Err(RequestError::Power);
+        }
+        match settled {
+            Ok(()) => {
+                self.note_durable();
+                Ok(())
+            }
+            Err(error) => {
+                self.reopen()?;
+                Err(RequestError::Refused(error.to_string()))
+            }
+        }
+    }
+
+    /// Requests without an answer may be lost.
+    fn lose_unanswered(&mut self) {
+        if !self.unanswered.is_empty() {
+            self.unanswered.clear();
+            self.epoch += 1;
         }
     }
 
@@ -217,6 +287,7 @@ impl Store {
     fn recover(&mut self) -> std::result::Result<(), RequestError> {
         loop {
             self.losses.fetch_add(1, Ordering::Release);
+            self.lose_unanswered();
             self.open = None;
             self.session.power_on().map_err(to_refusal)?;
             // A cut scheduled for the time without power has no effect.
@@ -241,6 +312,11 @@ impl Store {
     }
 
     fn open_pool(&mut self) -> Result<()> {
+        let synced = self.open.as_mut().map(|(thread, _)| thread.sync());
+        match synced {
+            Some(Ok(())) => self.note_durable(),
+            _ => self.lose_unanswered(),
+        }
         self.open = None;
         let pool = self.session.open(0, POOL_NAME, pool_use(&self.config))?;
         let thread = pool.thread(0)?;
@@ -384,6 +460,53 @@ mod tests {
                 losses.iter().any(|time| *time >= Time::us(at)),
                 "{losses:?}"
             );
+        }
+    }
+
+    /// Requests before a wait share it, and a power loss before it changes the epoch.
+    #[test]
+    fn requests_become_durable_together() {
+        let design = Design::find("nearpm").unwrap();
+        for (mechanism, offload) in Mechanism::ALL
+            .into_iter()
+            .flat_map(|m| [(m, false), (m, true)])
+        {
+            let config = Config {
+                mechanism,
+                offload,
+                bytes: 16 << 20,
+                cut_after: None,
+                cut_at: None,
+            };
+            let mut store = Store::create(&design, Model::Fast, config).unwrap();
+            let put = |store: &mut Store, n: u64| {
+                let done = store.run(AccessMode::Write, |table| {
+                    table.put(&n.to_le_bytes(), b"x", 0)
+                });
+                assert!(done.is_ok());
+            };
+            let fences = |store: &Store| {
+                let open = store.open.as_ref();
+                open.map_or(0, |(thread, _)| thread.counts().fences)
+            };
+            (0..8).for_each(|n| put(&mut store, n));
+            let seen = store.run(AccessMode::Read, |table| Ok(table.len()));
+            assert!(matches!(seen, Ok(8)));
+            assert_eq!((store.unanswered.len(), store.writes.requests), (9, 0));
+            let (epoch, before) = (store.epoch(), fences(&store));
+            assert!(store.settle().is_ok());
+            let waited = fences(&store) - before;
+            assert!(
+                waited > 0 && (!offload || waited == 1),
+                "{mechanism:?}: {waited}"
+            );
+            assert_eq!((store.unanswered.len(), store.writes.requests), (0, 8));
+            assert_eq!((store.reads.requests, store.epoch()), (1, epoch));
+            put(&mut store, 8);
+            assert!(matches!(store.cut(Time::ZERO), Err(RequestError::Power)));
+            assert_eq!((store.unanswered.len(), store.epoch()), (0, epoch + 1));
+            let seen = store.run(AccessMode::Read, |table| Ok(table.len()));
+            assert!(matches!(seen, Ok(8 | 9)));
         }
     }
 

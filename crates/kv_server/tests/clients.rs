@@ -300,3 +300,36 @@ fn power_loss_keeps_acknowledged_writes() {
         }
     }
 }
+
+/// Pipelined requests are answered in their order, and all answered ones survive a power loss.
+#[test]
+fn pipelined_requests_are_answered_when_they_are_durable() {
+    for offload in [false, true] {
+        let server = server(Protocol::Redis, Mechanism::Undo, offload, Some(100));
+        let mut one = connect(&server);
+        let mut answered = 0;
+        // The power fails during one of these pipelines.
+        'power: for pipeline in 0..20 {
+            let mut requests = String::new();
+            for n in 0..12 {
+                requests += &format!("SET k{} v\r\n", pipeline * 12 + n);
+            }
+            one.write_all(requests.as_bytes()).unwrap();
+            for _ in 0..12 {
+                let mut reply = [0; 5];
+                if one.read_exact(&mut reply).is_err() {
+                    break 'power;
+                }
+                assert_eq!(&reply, b"+OK\r\n");
+                answered += 1;
+            }
+        }
+        assert!((84..228).contains(&answered), "{offload}: {answered}");
+        let mut two = connect(&server);
+        for n in 0..answered {
+            let request = format!("EXISTS k{n}\r\n");
+            expect_reply(&mut two, request.as_bytes(), b":1\r\n");
+        }
+        assert_eq!(server.report()["power_losses"], 1);
+    }
+}

@@ -10,6 +10,8 @@
 //! - random programs in `crates/device/tests/behaviour`;
 //! - the benches in `hw/engine/nearpm/dv`, through `examples/nearpm_model_c.rs`.
 //!
+//! In a tracked pool, [`Engine::before_store`] makes the records that a store of the host needs.
+//!
 //! It executes the commands of the fake device in `crates/pm/tests/common/fake.rs`.
 //!
 //! # What it leaves out
@@ -20,10 +22,12 @@
 
 #![forbid(unsafe_code)]
 
+use std::collections::BTreeSet;
+
 use spec::nearpm::{
     next_record, padded, payload_crc, Command, Descriptor, ErrorBit, Header, LogState, Operation,
-    RecordKind, RecordWriter, ALIGN, COMMANDS, FIRST_RECORD, LINE, MAX_BYTES, MIN_LOG_BYTES, POOLS,
-    THREADS,
+    RecordKind, RecordWriter, Tracking, ALIGN, COMMANDS, FIRST_RECORD, INCOMPLETE, LINE, MAX_BYTES,
+    MIN_LOG_BYTES, POOLS, THREADS, TRACKED_LINES,
 };
 
 /// The words of a command's line; the second one has its operation.
@@ -81,6 +85,8 @@ pub struct Log {
     pub next: u64,
     /// The records, the oldest first.
     pub records: Vec<Record>,
+    /// In a tracked pool: lines of the media that need no further record.
+    recorded: BTreeSet<u64>,
 }
 
 impl Log {
@@ -90,6 +96,7 @@ impl Log {
             committed: false,
             next: FIRST_RECORD,
             records: Vec::new(),
+            recorded: BTreeSet::new(),
         }
     }
 }
@@ -103,6 +110,8 @@ pub struct Pool {
     pub logs: Vec<Option<Log>>,
     /// Threads whose log an error has closed, one bit each.
     failed: u16,
+    threads: u8,
+    tracking: Tracking,
 }
 
 /// The state of an engine.
@@ -159,11 +168,26 @@ impl Engine {
         Ok(0)
     }
 
+    /// Makes the records that a store of the host to `bytes` bytes needs, before the store.
+    pub fn before_store<M: Memory + ?Sized>(&mut self, memory: &mut M, at: u64, bytes: u64) {
+        let lines = at / LINE..(at + bytes.max(1)).div_ceil(LINE);
+        for line in lines {
+            let contains = |pool: &&mut Pool| {
+                let map = &pool.map;
+                (map.target..map.target + map.bytes).contains(&(line * LINE))
+            };
+            if let Some(pool) = self.pools.iter_mut().flatten().find(contains) {
+                pool.record_line(memory, line);
+            }
+        }
+    }
+
     fn map(&mut self, c: &Command) -> CommandResult {
         let fits = |begin: u64, bytes: u64, end: u64| {
             begin.checked_add(bytes).is_some_and(|last| last <= end)
         };
-        let logs = c.value.checked_mul(c.extra);
+        let (threads, tracking) = Tracking::from_extra(c.extra).ok_or(ErrorBit::Invalid)?;
+        let logs = c.value.checked_mul(threads.into());
         let inside = fits(c.target, c.bytes, self.media)
             && fits(c.address, c.bytes - 1, u64::MAX)
             && logs.is_some_and(|logs| fits(c.transaction, logs, c.bytes));
@@ -184,6 +208,8 @@ impl Engine {
             map,
             logs: vec![None; THREADS.into()],
             failed: 0,
+            threads,
+            tracking,
         };
         let own = self.pools[usize::from(c.pool)].get_or_insert(new);
         match own.map == map {
@@ -204,10 +230,43 @@ impl Pool {
         }
     }
 
+    /// Makes the record of a line that the host is going to store to, if it is tracked.
+    fn record_line<M: Memory + ?Sized>(&mut self, memory: &mut M, line: u64) {
+        let operation = match self.tracking.record_kind() {
+            None => return,
+            Some(RecordKind::Checkpoint) => Operation::Checkpoint,
+            Some(_) => Operation::Undo,
+        };
+        let place = self.map.target + self.map.transaction;
+        let logs = place..place + self.map.value;
+        let Some(log) = self.logs[0].as_mut().filter(|log| !log.committed) else {
+            return;
+        };
+        if logs.contains(&(line * LINE)) || log.recorded.contains(&line) {
+            return;
+        }
+        let command = Command::new(operation, self.map.process, self.map.pool, 0);
+        let media = LogMedia {
+            map: self.map,
+            command: &command,
+            place,
+        };
+        let object = line * LINE - self.map.target;
+        let has_room = log.recorded.len() < TRACKED_LINES;
+        log.recorded.insert(line);
+        let made = has_room.then(|| media.make_records(memory, log, &[(object, object, LINE)]));
+        if !matches!(made, Some(Ok(_))) {
+            // As after a record that was accepted and could not be made.
+            media.describe(memory, log.generation, LogState::Open, INCOMPLETE);
+            self.logs[0] = None;
+            self.failed |= 1;
+        }
+    }
+
     /// Executes an operation on the log of a thread.
     fn execute<M: Memory + ?Sized>(&mut self, memory: &mut M, c: &Command) -> CommandResult {
         let thread = usize::from(c.thread);
-        if u64::from(c.thread) >= self.map.extra {
+        if c.thread >= self.threads {
             return Err(ErrorBit::Unmapped);
         }
         let logs = self.map.target + self.map.transaction;
@@ -501,7 +560,7 @@ fn well_formed(c: &Command) -> bool {
                 && c.bytes > 0
                 && c.value % LINE == 0
                 && (MIN_LOG_BYTES..1 << 32).contains(&c.value)
-                && (1..=u64::from(THREADS)).contains(&c.extra),
+                && Tracking::from_extra(c.extra).is_some(),
         ),
         LogOpen => ([false, false, false, true, false], true),
         Undo => ([true, true, false, false, false], copied),

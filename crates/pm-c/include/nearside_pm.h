@@ -90,9 +90,10 @@ enum nspm_fence { NSPM_READ_BACK = 0, NSPM_POSTED = 1, NSPM_COMPLETION = 2 };
 typedef struct {
     const char *name;     /* 1 to 47 bytes; a pool is opened with the same name */
     uint32_t mechanism;   /* enum nspm_mechanism */
-    uint32_t threads;     /* 1 to 16, over several devices 1 to 8; 4 */
+    uint32_t threads;     /* 1 to 16, over several devices 1 to 8, if tracked 1; 4, or 1 */
     uint64_t log_bytes;   /* of each thread, a multiple of 4096; 65536 */
     uint64_t spare_pages; /* pages for copies, with NSPM_SHADOW; 64 */
+    uint32_t tracked;     /* 1: the engine makes records without commands; on one device, not NSPM_REDO */
 } nspm_layout;
 
 /* The options of a pool's use. NULL, or all 0: by the CPU, with fences that read back. */
@@ -101,6 +102,7 @@ typedef struct {
     uint32_t fence;           /* enum nspm_fence: what a fence waits for; over several devices NSPM_READ_BACK */
     uint32_t number;          /* of the pool on the engine, 0 to 15, the same at each opening */
     uint32_t engine_recovers; /* 1: the engine recovers its logs when the pool is opened; 0: the CPU */
+    uint32_t group_commit;    /* nspm_commit_later: the commit that makes this number not durable waits; 0: only the program waits */
 } nspm_options;
 
 /* Creates a pool at a place of the window, and opens it; the former content is lost. */
@@ -128,6 +130,22 @@ int nspm_begin(nspm_thread thread);
  * not; after any other error it is aborted. */
 int nspm_commit(nspm_thread thread);
 int nspm_abort(nspm_thread thread);
+/* Commits; the transaction becomes durable later. ticket: its number. The transactions of a thread
+ * become durable in their order: after a power loss a prefix of them is found, with all that were
+ * known to be durable. A further thread is refused while any is not durable. Durable on return are
+ * those of a pool over several devices, and those by the CPU while several threads use the pool. */
+int nspm_commit_later(nspm_thread thread, uint64_t *ticket);
+/* Waits until a transaction of the thread is durable, with all before it. */
+int nspm_wait(nspm_thread thread, uint64_t ticket);
+/* The same for all transactions of the thread so far. */
+int nspm_sync(nspm_thread thread);
+/* The last ticket that is known to be durable. Does not wait. */
+int nspm_durable(nspm_thread thread, uint64_t *ticket);
+/* Calls a function once, when a transaction is durable. The C thread whose call has learned it calls
+ * the function before that call returns; the function may call the library. A durable ticket's
+ * function is called at once. After a power loss it is never called. */
+typedef void (*nspm_callback)(uint64_t ticket, void *argument);
+int nspm_when_durable(nspm_thread thread, uint64_t ticket, nspm_callback callback, void *argument);
 /* A nested transaction has failed: the commit aborts the transaction, and returns NSPM_ABORTED. */
 int nspm_fail(nspm_thread thread);
 /* Announces changes to a range, which is logged as a whole. */

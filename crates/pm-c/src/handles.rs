@@ -4,11 +4,14 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::ffi::{c_char, c_int, CStr, CString};
+use std::ffi::{c_char, c_int, c_void, CStr, CString};
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pm::session::{Session, SessionPool, SessionThread};
+use pm::Ticket;
+
+use crate::NspmCallback;
 
 /// The result of a call: as `enum nspm_code`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +81,31 @@ pub struct System {
     pub mapped: HashMap<u8, MappedPool>,
 }
 
+/// The argument of a callback, which only the caller's function uses.
+#[derive(Clone, Copy)]
+pub struct CallbackArgument(pub *mut c_void);
+
+// SAFETY: the library passes it on and does not use it. The header says which thread gets it.
+unsafe impl Send for CallbackArgument {}
+
+/// Callbacks of durable transactions, until the call that has learned it ends.
+#[derive(Clone, Default)]
+pub struct DueCallbacks(Arc<Mutex<Vec<(NspmCallback, Ticket, CallbackArgument)>>>);
+
+impl DueCallbacks {
+    fn lock(&self) -> MutexGuard<'_, Vec<(NspmCallback, Ticket, CallbackArgument)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn add(&self, function: NspmCallback, ticket: Ticket, argument: CallbackArgument) {
+        self.lock().push((function, ticket, argument));
+    }
+
+    fn take(&self) -> Vec<(NspmCallback, Ticket, CallbackArgument)> {
+        std::mem::take(&mut self.lock())
+    }
+}
+
 /// The objects of all handles, each with its system.
 #[derive(Default)]
 pub struct HandleTable {
@@ -85,12 +113,17 @@ pub struct HandleTable {
     systems: HashMap<u64, System>,
     pools: HashMap<u64, (u64, SessionPool)>,
     threads: HashMap<u64, (u64, SessionThread)>,
+    due: DueCallbacks,
 }
 
 impl HandleTable {
     fn next(&mut self) -> u64 {
         self.last += 1;
         self.last
+    }
+
+    pub fn due_callbacks(&self) -> DueCallbacks {
+        self.due.clone()
     }
 
     pub fn add_system(&mut self, session: Session) -> u64 {
@@ -159,12 +192,22 @@ pub fn message() -> *const c_char {
     MESSAGE.with_borrow(|message| message.as_ptr())
 }
 
-/// Runs a call while no other call runs; returns its code.
+/// Runs a call while no other call runs; returns its code. Callbacks run after it, so that they may
+/// call the library.
 pub fn call(body: impl FnOnce(&mut HandleTable) -> Result<()>) -> c_int {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let mut state = HANDLES.lock().unwrap_or_else(PoisonError::into_inner);
-        body(state.get_or_insert_with(HandleTable::default))
+        let state = state.get_or_insert_with(HandleTable::default);
+        let done = body(state);
+        (done, state.due.take())
     }));
+    let outcome = outcome.map(|(done, due)| {
+        for (function, ticket, argument) in due {
+            // SAFETY: the caller's, who has given both.
+            unsafe { function(ticket.number(), argument.0) };
+        }
+        done
+    });
     let failure = match outcome {
         Ok(Ok(())) => return Code::Ok as c_int,
         Ok(Err(failure)) => failure,

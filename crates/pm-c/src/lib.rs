@@ -18,14 +18,16 @@ mod nearpm;
 
 pub use nearpm::*;
 
-use std::ffi::{c_char, c_int};
+use std::ffi::{c_char, c_int, c_void};
 
 use design::Design;
 use device::Model;
-use handles::{bytes, bytes_mut, call, invalid, text, write_optional, write_out, Result};
+use handles::{
+    bytes, bytes_mut, call, invalid, text, write_optional, write_out, CallbackArgument, Result,
+};
 use host::{CutScope, Fence};
 use pm::session::{PoolUse, Session};
-use pm::{Layout, Mechanism, Synchronisation};
+use pm::{Layout, Mechanism, Synchronisation, Ticket};
 use sim::Time;
 
 /// A handle of a system.
@@ -57,6 +59,7 @@ pub struct NspmLayout {
     pub threads: u32,
     pub log_bytes: u64,
     pub spare_pages: u64,
+    pub tracked: u32,
 }
 
 /// The options of a pool's use.
@@ -67,7 +70,11 @@ pub struct NspmOptions {
     pub fence: u32,
     pub number: u32,
     pub engine_recovers: u32,
+    pub group_commit: u32,
 }
+
+/// A function to call when a transaction is durable.
+pub type NspmCallback = unsafe extern "C" fn(ticket: u64, argument: *mut c_void);
 
 /// The counters of a thread.
 #[repr(C)]
@@ -114,6 +121,10 @@ unsafe fn pool_use(options: *const NspmOptions) -> Result<PoolUse> {
         },
         number: byte(options.number, "number")?,
         engine_recovers: flag(options.engine_recovers, "engine_recovers")?,
+        group_commit: match options.group_commit {
+            0 => None,
+            count => Some(count.into()),
+        },
     })
 }
 
@@ -134,6 +145,7 @@ unsafe fn layout(layout: *const NspmLayout) -> Result<Layout> {
             invalid(format!("mechanism = {mechanism}: allowed are 0 to 3"))
         })?,
         threads: match layout.threads {
+            0 if layout.tracked == 1 => 1,
             0 => given.threads,
             threads => u8::try_from(threads)
                 .map_err(|_| invalid(format!("threads = {threads}: allowed are 1 to 16")))?,
@@ -146,6 +158,7 @@ unsafe fn layout(layout: *const NspmLayout) -> Result<Layout> {
             0 => given.spare_pages,
             pages => pages,
         },
+        tracked: flag(layout.tracked, "tracked")?,
         ..given
     })
 }
@@ -378,6 +391,54 @@ pub extern "C" fn nspm_begin(thread: NspmThread) -> c_int {
 #[no_mangle]
 pub extern "C" fn nspm_commit(thread: NspmThread) -> c_int {
     call(|state| Ok(state.thread(thread.id)?.commit()?))
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn nspm_commit_later(thread: NspmThread, ticket: *mut u64) -> c_int {
+    call(|state| {
+        let commit = || Ok(state.thread(thread.id)?.commit_later()?.number());
+        // SAFETY: the caller's.
+        unsafe { write_out(ticket, "ticket", commit) }
+    })
+}
+
+#[no_mangle]
+pub extern "C" fn nspm_wait(thread: NspmThread, ticket: u64) -> c_int {
+    call(|state| Ok(state.thread(thread.id)?.wait(Ticket::from_number(ticket))?))
+}
+
+#[no_mangle]
+pub extern "C" fn nspm_sync(thread: NspmThread) -> c_int {
+    call(|state| Ok(state.thread(thread.id)?.sync()?))
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn nspm_durable(thread: NspmThread, ticket: *mut u64) -> c_int {
+    call(|state| {
+        let durable = || Ok(state.thread(thread.id)?.durable().number());
+        // SAFETY: the caller's.
+        unsafe { write_out(ticket, "ticket", durable) }
+    })
+}
+
+#[no_mangle]
+pub extern "C" fn nspm_when_durable(
+    thread: NspmThread,
+    ticket: u64,
+    callback: Option<NspmCallback>,
+    argument: *mut c_void,
+) -> c_int {
+    call(|state| {
+        let function = callback.ok_or_else(|| invalid("callback = NULL: allowed is a function"))?;
+        let due = state.due_callbacks();
+        let argument = CallbackArgument(argument);
+        let thread = state.thread(thread.id)?;
+        Ok(
+            thread.when_durable(Ticket::from_number(ticket), move |ticket| {
+                due.add(function, ticket, argument);
+            })?,
+        )
+    })
 }
 
 #[no_mangle]

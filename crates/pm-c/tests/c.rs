@@ -111,6 +111,20 @@ fn guide_program_prints_what_the_guide_shows() {
     }
 }
 
+/// Of each mechanism, by the CPU and by the engine.
+#[test]
+fn later_commits_call_back_when_they_are_durable() {
+    for mechanism in ["0", "1", "2", "3"] {
+        for executor in ["cpu", "offload"] {
+            let text = run("later", &[executor, mechanism]);
+            let wanted = "durable: 8 of 11, answered: 8\nanswered after a wait: 11\n\
+                          ticket 13: allowed are tickets of this thread, up to 12\n\
+                          recovered: at least 12 of 13\n";
+            assert_eq!(text, wanted, "{executor}, {mechanism}");
+        }
+    }
+}
+
 #[test]
 fn nearpm_names_issue_their_commands() {
     let text = run("engine", &[]);

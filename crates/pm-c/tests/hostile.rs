@@ -36,6 +36,7 @@ fn answer(code: c_int) -> c_int {
 fn options(offload: u32) -> NspmOptions {
     NspmOptions {
         offload,
+        group_commit: 0,
         fence: 0,
         number: 0,
         engine_recovers: 0,
@@ -49,6 +50,7 @@ fn layout() -> NspmLayout {
         threads: 0,
         log_bytes: 0,
         spare_pages: 0,
+        tracked: 0,
     }
 }
 
@@ -124,7 +126,7 @@ fn hostile_arguments_return_an_error() {
             let none = nspm_pool_open(system, n, c"x".as_ptr(), null(), &mut pool);
             assert_ne!(answer(none), 0);
             let small = n as u32;
-            for change in 0..9 {
+            for change in 0..10 {
                 let (mut made_of, mut used) = (layout(), options(0));
                 let (mut place, mut bytes) = (0, 16 << 20);
                 match change {
@@ -136,7 +138,8 @@ fn hostile_arguments_return_an_error() {
                     5 => (made_of.spare_pages, made_of.mechanism) = (n, 3),
                     6 => used.fence = small,
                     7 => (used.offload, used.number) = (1, small),
-                    _ => used.offload = small,
+                    8 => used.offload = small,
+                    _ => made_of.tracked = small,
                 }
                 if answer(nspm_pool_create(
                     system, place, bytes, &made_of, &used, &mut pool,

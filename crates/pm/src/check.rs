@@ -31,6 +31,11 @@ impl Pool {
             let text = "a pool is checked between transactions: one is under way";
             return Err(Error::Invalid(text.into()));
         }
+        if self.0.is_pending() {
+            let text = "a pool is checked when its transactions are durable: some are not, `sync` \
+                        waits for them";
+            return Err(Error::Invalid(text.into()));
+        }
         let mut m = self.0.memory(cpu);
         let header = Header::from_lines(&m.read_line_direct(0)?, &m.read_line_direct(LINE)?)?;
         let corrupt = |what: &str| Err(Error::Corrupt(format!("the pool is damaged: {what}")));

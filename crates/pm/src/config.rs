@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use host::Fence;
 use sim::Time;
+use spec::nearpm::{next_record, Tracking, FIRST_RECORD, LINE, TRACKED_LINES};
 
 use crate::{EngineHandle, Error, Listener, Result};
 
@@ -74,6 +75,14 @@ pub struct Layout {
     pub log_bytes: u64,
     /// Pages for copies, with [`Mechanism::Shadow`]: the most that a transaction may change.
     pub spare_pages: u64,
+    /// With an engine, it makes the records of the pool's one thread without commands. Undo logs
+    /// and checkpoints then have a record for each line. Shadow paging becomes an undo log, and the
+    /// pool has no spare pages.
+    ///
+    /// An engine that has the pool mapped records all stores to it. So the CPU alone uses it only
+    /// after the engine has unmapped it, by [`Pool::close`](crate::Pool::close); a
+    /// [`Session`](crate::session::Session) sees to that.
+    pub tracked: bool,
 }
 
 impl Layout {
@@ -85,12 +94,42 @@ impl Layout {
             threads: 4,
             log_bytes: 64 << 10,
             spare_pages: 64,
+            tracked: false,
         }
     }
 
     /// With another mechanism.
     pub fn with_mechanism(self, mechanism: Mechanism) -> Layout {
         Layout { mechanism, ..self }
+    }
+
+    /// A tracked pool, which has one thread.
+    pub fn with_tracking(self) -> Layout {
+        Layout {
+            tracked: true,
+            threads: 1,
+            ..self
+        }
+    }
+
+    /// Pages change places: with shadow paging that is not tracked.
+    pub(crate) fn has_pages(&self) -> bool {
+        self.mechanism == Mechanism::Shadow && !self.tracked
+    }
+
+    /// What the engine records without commands.
+    pub(crate) fn tracking(&self) -> Tracking {
+        match (self.tracked, self.mechanism) {
+            (false, _) => Tracking::Disabled,
+            (true, Mechanism::Checkpoint) => Tracking::Checkpoint,
+            (true, _) => Tracking::Undo,
+        }
+    }
+
+    /// Most lines that a transaction of a tracked pool may change.
+    pub(crate) fn tracked_lines(&self) -> u64 {
+        let each = next_record(0, LINE);
+        (self.log_bytes.saturating_sub(FIRST_RECORD) / each).min(TRACKED_LINES as u64)
     }
 }
 
@@ -195,6 +234,9 @@ pub struct Options {
     pub process: u16,
     /// With an engine: it recovers the logs, whoever has written them; else the CPU does.
     pub engine_recovers: bool,
+    /// Transactions of [`Thread::run_later`](crate::Thread::run_later): the one that makes this
+    /// number not durable waits until all are. 1: each waits. None: only the program waits.
+    pub group_commit: Option<u64>,
     /// Time of the library's own code.
     pub costs: Costs,
     /// Is called for each operation of the library that exists for crash consistency.
@@ -202,6 +244,8 @@ pub struct Options {
     /// False is a fault injection: no old bytes are logged, and crash tests have to find
     /// violations.
     pub snapshots: bool,
+    /// False is a fault injection: a ticket is durable when its transaction returns.
+    pub proofs: bool,
 }
 
 impl Default for Options {
@@ -216,9 +260,11 @@ impl Default for Options {
             pool: 0,
             process: 1,
             engine_recovers: false,
+            group_commit: None,
             costs: Costs::default(),
             listener: None,
             snapshots: true,
+            proofs: true,
         }
     }
 }

@@ -30,7 +30,7 @@ const MAX_NAME_BYTES: usize = 47;
 /// |---|---|---|
 /// | 0 to 7 | "NPMPOOL\0" | name, padded with 0, to 46 |
 /// | 8 to 11 | version | |
-/// | 12, 13, 14, 15 | mechanism, threads, devices less one, 0 | |
+/// | 12, 13, 14, 15 | mechanism, threads, devices less one, 1 if it is tracked | |
 /// | 16 to 23 | bytes of the pool | |
 /// | 24 to 31 | offset of the logs, on each device | |
 /// | 32 to 39 | bytes of each log | |
@@ -69,6 +69,9 @@ impl Header {
                 "{} threads: allowed are 1 to {threads} with {devices} devices",
                 layout.threads
             ));
+        }
+        if layout.tracked {
+            check_tracked(layout, devices).map_err(Error::Invalid)?;
         }
         let logs = layout.log_bytes;
         if logs == 0 || logs % ALIGN != 0 || logs > 1 << 40 {
@@ -131,6 +134,7 @@ impl Header {
             threads: first[13],
             log_bytes: long(32),
             spare_pages: long(48),
+            tracked: first[15] == 1,
         };
         let devices = first[14].checked_add(1).filter(|n| *n <= DEVICES);
         let devices = devices.ok_or_else(|| corrupt("the number of devices"))?;
@@ -158,6 +162,7 @@ impl Header {
             .unwrap_or(0) as u8;
         first[13] = layout.threads;
         first[14] = self.devices - 1;
+        first[15] = layout.tracked.into();
         let longs = [
             self.bytes,
             self.logs(),
@@ -250,18 +255,18 @@ impl Header {
 
     /// Spare pages, for copies.
     pub fn spare(&self) -> u64 {
-        match self.layout.mechanism {
+        match self.layout.has_pages() {
             // All pages that a transaction changes may be on one device.
-            Mechanism::Shadow => self.layout.spare_pages * u64::from(self.devices),
-            _ => 0,
+            true => self.layout.spare_pages * u64::from(self.devices),
+            false => 0,
         }
     }
 
     /// Offset of the program's data: with shadow paging the first page, else the heap.
     pub fn data(&self) -> u64 {
-        let pages = match self.layout.mechanism {
-            Mechanism::Shadow => self.table_bytes() + SwitchLists::bytes(self.spare()),
-            _ => 0,
+        let pages = match self.layout.has_pages() {
+            true => self.table_bytes() + SwitchLists::bytes(self.spare()),
+            false => 0,
         };
         self.table() + pages
     }
@@ -282,15 +287,39 @@ impl Header {
     }
 }
 
+/// An error for a tracked pool that engines do not have.
+fn check_tracked(layout: &Layout, devices: u8) -> std::result::Result<(), String> {
+    if layout.mechanism == Mechanism::Redo {
+        return Err(
+            "a tracked pool with mechanism \"redo\": allowed are undo, checkpoint, shadow".into(),
+        );
+    }
+    if layout.threads != 1 {
+        return Err(format!(
+            "a tracked pool for {} threads: allowed is 1, as the engine does not know whose a \
+             store is",
+            layout.threads
+        ));
+    }
+    if devices != 1 {
+        return Err(format!(
+            "a tracked pool over {devices} devices: allowed is 1"
+        ));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn header_with_any_bit_flipped_is_refused() {
-        let cases = [1, 2, 4].map(|devices| Mechanism::ALL.map(|m| (m, devices)));
-        for (mechanism, devices) in cases.into_iter().flatten() {
-            let layout = Layout::new("a name").with_mechanism(mechanism);
+        let plain = |m| Layout::new("a name").with_mechanism(m);
+        let cases = [1, 2, 4].map(|devices| Mechanism::ALL.map(|m| (plain(m), devices)));
+        let tracked = [Mechanism::Undo, Mechanism::Checkpoint, Mechanism::Shadow];
+        let tracked = tracked.map(|m| (plain(m).with_tracking(), 1));
+        for (layout, devices) in cases.into_iter().flatten().chain(tracked) {
             let header = Header::new(&layout, 8 << 20, devices).unwrap();
             let [first, second] = header.to_lines();
             assert_eq!(Header::from_lines(&first, &second), Ok(header));
@@ -330,6 +359,19 @@ mod tests {
         let two = |layout: &Layout, bytes: u64| Header::new(layout, bytes, 2).unwrap_err();
         let error = two(&layout, (1 << 22) + 4096).to_string();
         assert!(error.contains("multiples of 8192"), "{error}");
+        let tracked = layout.clone().with_tracking();
+        wrong(
+            tracked.clone().with_mechanism(Mechanism::Redo),
+            1 << 22,
+            "undo, checkpoint, shadow",
+        );
+        let error = two(&tracked, 1 << 22).to_string();
+        assert!(error.contains("over 2 devices: allowed is 1"), "{error}");
+        let several = Layout {
+            threads: 2,
+            ..tracked
+        };
+        wrong(several, 1 << 22, "for 2 threads: allowed is 1");
         let error = two(&threads(9), 1 << 22).to_string();
         assert!(error.contains("1 to 8 with 2 devices"), "{error}");
     }

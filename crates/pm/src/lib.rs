@@ -53,7 +53,8 @@
 //! - `config`: [`Layout`] of a pool, [`Options`] of its use, [`Mechanism`], [`Synchronisation`].
 //! - `pool`, `header`: creation, opening, growth and closing of a [`Pool`]. `check`: a
 //!   [`CheckReport`].
-//! - `thread`: [`Thread`] and [`Transaction`]. `value`: [`Ptr`], [`Value`] and [`record!`].
+//! - `thread`: [`Thread`] and [`Transaction`]. `durability`: [`Ticket`].
+//! - `value`: [`Ptr`], [`Value`] and [`record!`].
 //! - `heap`: the allocator. [`btree`]: a B-tree with 3 to 7 items a node. [`map`]: a hash table.
 //! - `mechanism`: the four mechanisms. `log`: a thread's log, of the CPU or an engine.
 //! - `recovery`: recovery of a log. `multi_device`: recovery and peers of several devices.
@@ -118,6 +119,13 @@
 //!   Commands apply the others, then delete the log; fence.
 //! - shadow: a copy command for each page at its first store. At the commit new lines, list,
 //!   `sfence`, a switch command with the list's number, fence.
+//! - tracked ([`Layout::tracked`]): no command but the commit. Stores in place; at the commit
+//!   `clwb`, `sfence`, commit command, fence. The engine makes a record of each line before the
+//!   first store to it. The library counts the lines, and refuses the store that the engine could
+//!   not record. It writes all but the last two lines back during the transaction, so that their
+//!   records are made meanwhile.
+//!   An abort writes the changed lines back and invalidates them before its command, so that none
+//!   becomes a store of the next transaction.
 //!
 //! With shadow paging the page table follows with the next commit. A page that an engine has copied
 //! is not in the CPU's cache, but most of its lines are cached at the former place. Unchanged lines
@@ -141,6 +149,68 @@
 //! Writes of the engine do not pass the cache, which may hold lines of the same bytes. Lines that a
 //! record covers completely are invalidated before the command and again after it. Partly covered
 //! lines are also written by the CPU, in front of the command.
+//!
+//! # Durable later
+//!
+//! A fence waits for a round trip to the device. [`Thread::run_later`] commits without that wait,
+//! and returns a [`Ticket`]. [`Thread::wait`] and [`Thread::sync`] wait until tickets are durable,
+//! one wait for all of them; [`Thread::when_durable`] calls a function then. With
+//! [`Options::group_commit`] the library waits by itself. After a power loss a prefix of each
+//! thread's transactions is found, with all that had a durable ticket.
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use pm::{session::Session, Error, Layout, Options, Pool};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let design = design::Design::find("nearpm")?;
+//! # let session = Arc::new(Session::start(&design, device::Model::Fast)?);
+//! # let cpu = session.cpu(0)?;
+//! let options = Options {
+//!     group_commit: Some(16), // at most 15 transactions are not durable
+//!     ..Options::offloaded(session.engine()?)
+//! };
+//! let pool = Pool::create(&cpu, 0, 0, 8 << 20, &Layout::new("answers"), &options)?;
+//! let mut thread = pool.thread(&cpu)?;
+//! let (at, _) = thread.run_later(|tx| tx.create(&1u64))?;
+//! let (_, ticket) = thread.run_later(|tx| tx.set(at, &2))?;
+//! assert!(!thread.is_durable(ticket));
+//! thread.when_durable(ticket, |ticket| println!("answer number {}", ticket.number()))?;
+//! thread.wait(ticket)?;
+//! assert!(thread.is_durable(ticket));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The transactions since the last wait are a group, on either side. While one [`Thread`] uses the
+//! pool, a group is one transaction of the mechanism:
+//!
+//! - undo, checkpoint: a range is logged once in a group. The CPU waits for new records before the
+//!   first store to their ranges, as always; an engine gets a command. The end of a transaction is
+//!   left to the end of the group: `clwb` of all lines, fence, descriptor, fence; or `clwb`,
+//!   `sfence`, commit command, fence. The records of the whole group are void together, when all of
+//!   its data are durable.
+//! - redo: new bytes stay in host memory until the end of the group, which commits all.
+//! - shadow: a page is copied once in a group. New bytes stay in host memory, as always.
+//!
+//! A power loss undoes the group as a whole. Its transactions abort one by one, from old bytes in
+//! host memory. A group ends by itself where a log, the spare pages or the heap have no room for
+//! more. Places of freed objects stay until the end of the group: recovery may need their bytes. A
+//! second thread is refused while a group is open.
+//!
+//! While several threads use the pool, a power loss must not undo what other threads may have
+//! changed since:
+//!
+//! - With an engine each commit is a posted command, and only its fence is left out. The link keeps
+//!   commands and stores in order, and so does the engine. So what the device has accepted is a
+//!   prefix. A commit waits until its command has left the CPU, since other threads may use its
+//!   changes. A load of a register is answered after all commands, so it proves these.
+//! - With the CPU as the executor each transaction is durable on return.
+//!
+//! Over several devices each transaction is durable on return, too: a power loss could leave
+//! different transactions on them.
+//!
+//! A ticket says nothing about other threads. A transaction that has changed nothing has the ticket
+//! of the thread's transaction before it.
 //!
 //! # Recovery
 //!
@@ -196,6 +266,7 @@ pub mod btree;
 mod check;
 mod config;
 mod devices;
+mod durability;
 mod engine;
 mod error;
 mod header;
@@ -219,6 +290,7 @@ mod value;
 pub use check::CheckReport;
 pub use config::{Costs, Layout, Mechanism, Options, Synchronisation};
 pub use devices::Devices;
+pub use durability::Ticket;
 pub use engine::{EngineHandle, SubmittedCommand};
 pub use error::{Error, Result};
 pub use heap::MAX_OBJECT_BYTES;

@@ -171,6 +171,8 @@ pub(crate) struct Log {
     gathered: Vec<Vec<ObjectRange>>,
     offload: Option<Arc<Offload>>,
     snapshots: bool,
+    /// The engine makes the records of all stores by itself.
+    tracked: bool,
 }
 
 impl Log {
@@ -193,7 +195,13 @@ impl Log {
             gathered: vec![Vec::new(); devices],
             offload,
             snapshots: true,
+            tracked: false,
         }
+    }
+
+    /// An engine makes records without commands.
+    pub fn track(&mut self) {
+        self.tracked = true;
     }
 
     /// Makes no more records: see [`crate::Options::snapshots`].
@@ -238,6 +246,14 @@ impl Log {
         let parts = self.states[self.turn].iter().enumerate();
         let kept = parts.filter(|(_, part)| !part.made.is_empty());
         kept.map(|(index, _)| 1 << index).sum()
+    }
+
+    /// A bit for each device that has records of a transaction which has stored in `dirty`.
+    fn devices_with_records_of(&self, dirty: &Ranges) -> u64 {
+        match &self.offload {
+            Some(offload) if self.tracked => touched(offload, dirty),
+            _ => self.devices_with_records(),
+        }
     }
 
     /// Starts loads of the descriptors of logs that wait for other devices.
@@ -498,12 +514,16 @@ impl Log {
 
     /// Commits: what was stored in `dirty` is persistent, and the records are void.
     pub fn commit(&mut self, m: &mut Memory, dirty: &Ranges) -> Result<()> {
-        let mut any = false;
         for range in dirty.iter() {
             m.flush(range)?;
-            any = true;
         }
-        if self.devices_with_records() == 0 {
+        self.commit_flushed(m, dirty)
+    }
+
+    /// The same after all of `dirty` has been written back.
+    pub fn commit_flushed(&mut self, m: &mut Memory, dirty: &Ranges) -> Result<()> {
+        if self.devices_with_records_of(dirty) == 0 {
+            let any = !dirty.is_empty();
             return if any { m.fence() } else { Ok(()) };
         }
         let Some(offload) = self.offload.clone() else {
@@ -515,7 +535,7 @@ impl Log {
         m.fence_posted()?;
         // A device with stores but no records takes part, too: when it has completed its part, its
         // stores are persistent.
-        let devices = self.devices_with_records() | touched(&offload, dirty);
+        let devices = self.devices_with_records_of(dirty) | touched(&offload, dirty);
         m.counts.spanning += u64::from(devices.count_ones() > 1);
         let alone = devices.count_ones() == 1 || offload.synchronise == Synchronisation::Disabled;
         let mut commits = Vec::new();
@@ -550,7 +570,7 @@ impl Log {
 
     /// Aborts: what was stored in `dirty` is undone from the records.
     pub fn abort(&mut self, m: &mut Memory, dirty: &Ranges) -> Result<()> {
-        let kept = self.devices_with_records();
+        let kept = self.devices_with_records_of(dirty);
         if kept == 0 {
             return Ok(());
         }
@@ -606,7 +626,13 @@ impl Log {
             self.state(index).empty(false);
         }
         m.fence_posted()?;
-        drop_whole(m)
+        drop_whole(m)?;
+        if self.tracked {
+            // All changed lines have left the cache. The loads follow the command.
+            let first = whole.iter().take(memory::PREFETCH_LINES);
+            return first.into_iter().try_for_each(|line| m.prefetch(*line));
+        }
+        Ok(())
     }
 
     /// Writes back the partial lines of a device's records; returns the places of these lines.
@@ -757,6 +783,10 @@ impl Log {
             self.command(m, index, Operation::Delete, |_, _| ())?;
         }
         m.fence_commands(kept)?;
+        if !m.waits && !whole.is_empty() {
+            // Loads of these lines come after the commands from here on.
+            m.fence_posted()?;
+        }
         // Other threads may have fetched them before the engine had the commands.
         drop_whole(m)?;
         bits(kept).for_each(|index| self.state(index).empty(false));

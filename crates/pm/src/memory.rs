@@ -116,6 +116,16 @@ pub(crate) struct Memory {
     bytes: u64,
     /// Lines that are fetched while the next fence waits.
     next_lines: Vec<u64>,
+    /// Commits by an engine wait until they are durable.
+    pub waits: bool,
+    /// An engine has commits that no fence has proven to be durable.
+    pub unproven: bool,
+    /// No other thread uses the pool.
+    pub alone: bool,
+    /// Time is being counted as that of crash consistency.
+    pub counts_time: bool,
+    /// All transactions before the one under way have become durable.
+    pub settled: bool,
 }
 
 impl Memory {
@@ -128,6 +138,11 @@ impl Memory {
             place,
             bytes,
             next_lines: Vec::new(),
+            waits: true,
+            unproven: false,
+            alone: true,
+            counts_time: false,
+            settled: false,
         }
     }
 
@@ -308,11 +323,16 @@ impl Memory {
         Ok(self.cpu.sleep_until(self.cpu.now() + SPIN_INTERVAL)?)
     }
 
+    /// Has these lines fetched now, if no fence waits.
+    pub fn fetch_next_lines(&mut self) -> Result<()> {
+        let lines = std::mem::take(&mut self.next_lines);
+        lines.into_iter().try_for_each(|line| self.prefetch(line))
+    }
+
     /// Waits until all flushed and streamed bytes are persistent.
     pub fn fence(&mut self) -> Result<()> {
         self.counts.fences += 1;
-        let lines = std::mem::take(&mut self.next_lines);
-        lines.into_iter().try_for_each(|line| self.prefetch(line))?;
+        self.fetch_next_lines()?;
         let what = self.options.fence;
         self.wait_fence(what)
     }
@@ -342,13 +362,22 @@ impl Memory {
     }
 
     /// A fence after commands to devices, a bit for each: the commands are persistent, and all that
-    /// was ordered before them.
+    /// was ordered before them. If commits do not wait, a later fence proves that.
     pub fn fence_commands(&mut self, devices: u64) -> Result<()> {
-        for index in bits(devices) {
-            let map = Mapping::pm(self.devices.number(index), MemoryType::Uncached);
-            self.cpu.note_store(&map, self.place)?;
+        match self.waits {
+            true => {
+                for index in bits(devices) {
+                    let map = Mapping::pm(self.devices.number(index), MemoryType::Uncached);
+                    self.cpu.note_store(&map, self.place)?;
+                }
+                self.fence()?;
+                self.unproven = false;
+            }
+            false => {
+                self.unproven = true;
+                self.fetch_next_lines()?;
+            }
         }
-        self.fence()?;
         let engines: Vec<_> = self.options.engines().cloned().collect();
         let prefetch = |engine: &Arc<EngineHandle>, m: &Memory| engine.prefetch_status(&m.cpu);
         let prefetch_all = |m: &mut Memory| {
@@ -356,6 +385,15 @@ impl Memory {
             own.into_iter().try_for_each(|engine| prefetch(engine, m))
         };
         self.timed(ConsistencyOperation::Command, prefetch_all)
+    }
+
+    /// Proves that the commands to the engine of a single device are persistent: the device answers
+    /// a load of a register after all of them.
+    pub fn prove_commands(&mut self) -> Result<()> {
+        match self.unproven {
+            true => self.fence_commands(1),
+            false => Ok(()),
+        }
     }
 
     /// Stores a line, atomically with respect to a crash, and flushes it.

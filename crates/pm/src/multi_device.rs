@@ -77,7 +77,7 @@ impl LogRecovery<'_> {
             target: self.offload.place,
             transaction: header.logs(),
             value: header.layout.log_bytes,
-            extra: header.log_count().into(),
+            extra: u64::from(header.log_count()) | header.layout.tracking().bits(),
             ..self.command(Operation::PoolMap, 0)
         }
     }

@@ -8,15 +8,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use host::Cpu;
 use sim::Bar;
 use spec::nearpm::{
-    Command, Descriptor, ErrorBit, LogState, Operation, RecordKind, ALIGN, LINE, POOLS,
-    RESERVED_BYTES,
+    Command, Descriptor, ErrorBit, LogState, Operation, RecordKind, ALIGN, FIRST_RECORD, LINE,
+    POOLS, RESERVED_BYTES,
 };
 
 use crate::devices::Devices;
 use crate::header::{Header, HEADER_BYTES};
 use crate::heap::{self, Heap};
 use crate::log::{Log, LogPlacement, Offload};
-use crate::mechanism::{self, InPlace, Pages, Redo, Shadow};
+use crate::mechanism::{self, Group, InPlace, Pages, Redo, Shadow, Tracked};
 use crate::memory::Memory;
 use crate::multi_device::{self, LogRecovery};
 use crate::recovery::{self, PendingAction};
@@ -40,6 +40,10 @@ pub(crate) struct PoolInner {
     pub exclusive: Lock,
     /// Transactions under way.
     pub under_way: AtomicUsize,
+    /// Bits of threads with transactions that are not durable yet.
+    pending: AtomicU64,
+    /// Bits of those whose transactions are a group.
+    grouped: AtomicU64,
     /// Why the pool can't be used any more.
     unusable: Mutex<Option<&'static str>>,
 }
@@ -90,6 +94,30 @@ impl PoolInner {
         }
     }
 
+    /// Number of threads that use the pool.
+    pub fn open_threads(&self) -> usize {
+        lock(&self.slots)
+            .iter()
+            .filter(|slot| slot.is_none())
+            .count()
+    }
+
+    /// Records whether a thread has transactions that are not durable, and whether these are a
+    /// group.
+    pub fn set_pending(&self, thread: u8, pending: bool, grouped: bool) {
+        for (bits, set) in [(&self.pending, pending), (&self.grouped, grouped)] {
+            match set {
+                true => bits.fetch_or(1 << thread, Ordering::Relaxed),
+                false => bits.fetch_and(!(1 << thread), Ordering::Relaxed),
+            };
+        }
+    }
+
+    /// True if a thread has transactions that are not durable.
+    pub fn is_pending(&self) -> bool {
+        self.pending.load(Ordering::Relaxed) != 0
+    }
+
     /// Takes the mechanism of a thread that has ended.
     pub fn return_mechanism(&self, thread: u8, mechanism: Box<dyn mechanism::Mechanism>) {
         lock(&self.slots)[usize::from(thread)] = Some(mechanism);
@@ -129,6 +157,7 @@ impl Pool {
         options: &Options,
     ) -> Result<Pool> {
         check_pool_number(options)?;
+        check_group(options)?;
         let devices = devices.into();
         devices.validate()?;
         let count = devices.count();
@@ -170,7 +199,7 @@ impl Pool {
                 m.write_line(header.cpu_log(thread), &first.to_line())?;
             }
         }
-        if layout.mechanism == Mechanism::Shadow {
+        if layout.has_pages() {
             m.stream(header.table(), &Pages::table(&header))?;
             let none = header.switches().number_offset();
             write_zeros(&mut m, none..none + PAGE)?;
@@ -184,7 +213,8 @@ impl Pool {
         m.fence()?;
         m.write_line(0, &first)?;
         m.fence()?;
-        Pool::open(cpu, devices, place, &layout.name, options)
+        let (name, all) = (&layout.name, |_| Ok(()));
+        Pool::open_used(cpu, devices, place, name, options, all, false)
     }
 
     /// Opens the pool with this layout name at `place` of the PM window of one device, or of
@@ -209,7 +239,21 @@ impl Pool {
         options: &Options,
         allowed: impl FnOnce(u64) -> Result<()>,
     ) -> Result<Pool> {
+        Pool::open_used(cpu, devices, place, name, options, allowed, true)
+    }
+
+    /// The same for a pool that is new, or has been in use before.
+    fn open_used(
+        cpu: &Cpu,
+        devices: impl Into<Devices>,
+        place: u64,
+        name: &str,
+        options: &Options,
+        allowed: impl FnOnce(u64) -> Result<()>,
+        used_before: bool,
+    ) -> Result<Pool> {
         check_pool_number(options)?;
+        check_group(options)?;
         let devices = devices.into();
         devices.validate()?;
         let count = devices.count();
@@ -243,16 +287,22 @@ impl Pool {
         allowed(header.bytes)?;
         m.resize(header.bytes);
         let offload = new_offload(&devices, place, options)?;
+        if header.layout.tracked && offload.is_some() && used_before {
+            // Only the cache may have what an interrupted transaction has stored. These stores are
+            // undone, since the engine makes records of them while it still has the log open.
+            m.drop_lines(header.data()..header.bytes)?;
+            m.fence_posted()?;
+        }
         let (generations, last) = recover_logs(&mut m, &header, offload.as_ref())?;
         options
             .engines()
             .try_for_each(|engine| engine.wait_until_persistent(cpu))?;
-        if header.layout.mechanism == Mechanism::Shadow {
+        if header.layout.has_pages() {
             Pages::recover(&mut m, &header)?;
         }
-        let pages = match header.layout.mechanism {
-            Mechanism::Shadow => Some(Arc::new(Pages::load(&mut m, &header)?)),
-            _ => None,
+        let pages = match header.layout.has_pages() {
+            true => Some(Arc::new(Pages::load(&mut m, &header)?)),
+            false => None,
         };
         let heap = load_heap(&mut m, &header, pages.as_deref())?;
         let slots = generations.into_iter().enumerate();
@@ -271,6 +321,8 @@ impl Pool {
             transactions: AtomicU64::new(last),
             exclusive: Lock::new(),
             under_way: AtomicUsize::new(0),
+            pending: AtomicU64::new(0),
+            grouped: AtomicU64::new(0),
             unusable: Mutex::new(None),
         })))
     }
@@ -278,6 +330,13 @@ impl Pool {
     /// A thread that works on the pool, on a CPU. The layout limits their number.
     pub fn thread(&self, cpu: &Cpu) -> Result<Thread> {
         self.0.check_usable()?;
+        if self.0.grouped.load(Ordering::Relaxed) != 0 {
+            return Err(Error::Invalid(
+                "another thread of the pool has transactions that are not durable: allowed is a \
+                 further thread after its `sync`"
+                    .into(),
+            ));
+        }
         let mut slots = lock(&self.0.slots);
         let free = slots.iter_mut().enumerate().find(|(_, s)| s.is_some());
         let taken = free.and_then(|(n, slot)| Some((n as u8, slot.take()?)));
@@ -306,7 +365,7 @@ impl Pool {
     pub fn resize(&self, cpu: &Cpu, bytes: u64) -> Result<()> {
         self.0.check_usable()?;
         let old = self.0.header().clone();
-        if old.layout.mechanism == Mechanism::Shadow {
+        if old.layout.has_pages() {
             let text = "a pool with shadow paging keeps its size: its page table has no room for \
                         more pages";
             return Err(Error::Invalid(text.into()));
@@ -425,6 +484,16 @@ impl Pool {
             }
         }
         Ok(())
+    }
+}
+
+/// An error for a group without transactions.
+fn check_group(options: &Options) -> Result<()> {
+    match options.group_commit {
+        Some(0) => Err(Error::Invalid(
+            "group_commit = 0: allowed are 1 and more".into(),
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -557,6 +626,9 @@ fn new_log(
     if !options.snapshots {
         log.disable_snapshots();
     }
+    if header.layout.tracked {
+        log.track();
+    }
     log
 }
 
@@ -566,12 +638,18 @@ fn new_mechanism(
     pages: Option<&Arc<Pages>>,
     options: &Options,
 ) -> Box<dyn mechanism::Mechanism> {
-    match (header.layout.mechanism, pages) {
+    let mechanism: Box<dyn mechanism::Mechanism> = match (header.layout.mechanism, pages) {
+        _ if header.layout.tracked && log.is_offloaded() => {
+            Box::new(Tracked::new(log, header.layout.tracked_lines()))
+        }
         (Mechanism::Redo, _) => Box::new(Redo::new(log)),
         (Mechanism::Checkpoint, _) => Box::new(InPlace::new(RecordKind::Checkpoint, log)),
         (Mechanism::Shadow, Some(pages)) => Box::new(Shadow::new(log, pages, options.snapshots)),
         _ => Box::new(InPlace::new(RecordKind::Undo, log)),
-    }
+    };
+    let room = header.layout.log_bytes - FIRST_RECORD;
+    let room = (header.layout.mechanism == Mechanism::Redo).then_some(room);
+    Box::new(Group::new(mechanism, room))
 }
 
 /// The generations of each thread's logs: device by device for each turn.

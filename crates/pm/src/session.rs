@@ -4,6 +4,7 @@
 //! with devices in this process; its pools detect a power loss, and its transactions begin and end
 //! by a call each.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use design::Design;
@@ -15,7 +16,7 @@ use testbed::Testbed;
 use crate::thread::ActiveTransaction;
 use crate::{
     CheckReport, Counts, Devices, EngineHandle, Error, Layout, Options, Pool, Ptr, Result,
-    Synchronisation, Thread, Transaction,
+    Synchronisation, Thread, Ticket, Transaction,
 };
 
 /// Most CPUs of a session's host.
@@ -58,6 +59,9 @@ pub struct Session {
     pools: Mutex<Vec<OpenPool>>,
     /// Numbers of pools that a program has mapped by explicit commands since power came on.
     mapped_by_program: Mutex<Vec<u8>>,
+    /// The engines may have tracked pools mapped that are not open any more: in a file, or from
+    /// before a power loss.
+    may_track: AtomicBool,
 }
 
 /// How a pool is used, without what the session determines.
@@ -72,6 +76,8 @@ pub struct PoolUse {
     pub number: u8,
     /// The engine recovers the logs that it has; else the CPU does.
     pub engine_recovers: bool,
+    /// Transactions that become durable later: as [`Options::group_commit`].
+    pub group_commit: Option<u64>,
 }
 
 impl Default for PoolUse {
@@ -81,6 +87,7 @@ impl Default for PoolUse {
             fence: Fence::ReadBack,
             number: 0,
             engine_recovers: false,
+            group_commit: None,
         }
     }
 }
@@ -141,6 +148,7 @@ impl Session {
             }),
             pools: Mutex::new(Vec::new()),
             mapped_by_program: Mutex::new(Vec::new()),
+            may_track: AtomicBool::new(design.media.file.is_some()),
         })
     }
 
@@ -406,6 +414,7 @@ impl Session {
             synchronise: self.synchronise,
             pool: usage.number,
             engine_recovers: usage.engine_recovers,
+            group_commit: usage.group_commit,
             ..Options::with_engines(engines)
         };
         self.check_power()?;
@@ -433,6 +442,10 @@ impl Session {
                 usage.number
             )));
         }
+        if !usage.offload && self.may_track.load(Ordering::Relaxed) {
+            // They would record the CPU's stores.
+            self.unmap_stale_pools(&pools, &options)?;
+        }
         let act = || act(&self.shared.cpu(0), &options, &allowed);
         let pool = match act() {
             Err(error) if is_map_refused_as_busy(&error) => {
@@ -441,6 +454,9 @@ impl Session {
             }
             other => other?,
         };
+        if usage.offload && pool.layout().tracked {
+            self.may_track.store(true, Ordering::Relaxed);
+        }
         let mark = Arc::new(());
         pools.push(OpenPool {
             life,
@@ -608,6 +624,18 @@ impl SessionThread {
         self.thread.check_range(offset, bytes)
     }
 
+    /// Runs a transaction as a closure, as [`Thread::run_later`] does.
+    pub fn run_later<R>(
+        &mut self,
+        body: impl FnOnce(&mut Transaction<'_>) -> Result<R>,
+    ) -> Result<(R, Ticket)> {
+        self.pool.check_alive()?;
+        match self.work {
+            Some(_) => Err(transaction_under_way()),
+            None => self.thread.run_later(body),
+        }
+    }
+
     /// Runs a transaction as a closure, as [`Thread::run`] does.
     pub fn run<R>(&mut self, body: impl FnOnce(&mut Transaction<'_>) -> Result<R>) -> Result<R> {
         self.pool.check_alive()?;
@@ -640,6 +668,51 @@ impl SessionThread {
         self.pool.check_alive()?;
         let work = self.work.take().ok_or_else(no_transaction)?;
         self.thread.end(work, Ok(()))
+    }
+
+    /// Commits the transaction, which becomes durable later, as with [`Thread::run_later`].
+    pub fn commit_later(&mut self) -> Result<Ticket> {
+        self.pool.check_alive()?;
+        let work = self.work.take().ok_or_else(no_transaction)?;
+        self.thread.end_later(work)
+    }
+
+    /// Waits until a transaction is durable.
+    pub fn wait(&mut self, ticket: Ticket) -> Result<()> {
+        self.settle(|thread| thread.wait(ticket))
+    }
+
+    /// Waits until all transactions of this thread are durable.
+    pub fn sync(&mut self) -> Result<()> {
+        self.settle(Thread::sync)
+    }
+
+    fn settle(&mut self, wait: impl FnOnce(&mut Thread) -> Result<()>) -> Result<()> {
+        self.pool.check_alive()?;
+        match self.work {
+            Some(_) => Err(transaction_under_way()),
+            None => wait(&mut self.thread),
+        }
+    }
+
+    /// The last ticket that is known to be durable.
+    pub fn durable(&self) -> Ticket {
+        self.thread.durable()
+    }
+
+    /// The ticket of the last transaction.
+    pub fn last_ticket(&self) -> Ticket {
+        self.thread.last_ticket()
+    }
+
+    /// Calls a function once, when a transaction is durable: see [`Thread::when_durable`].
+    pub fn when_durable(
+        &mut self,
+        ticket: Ticket,
+        callback: impl FnOnce(Ticket) + Send + 'static,
+    ) -> Result<()> {
+        self.pool.check_alive()?;
+        self.thread.when_durable(ticket, callback)
     }
 
     /// Aborts the transaction.

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use host::Cpu;
 use sim::Time;
 
+use crate::durability::Durability;
 use crate::heap::{self, HeapChange};
 use crate::lock::LockGuard;
 use crate::mechanism::Mechanism;
 use crate::memory::{self, Memory};
 use crate::pool::PoolInner;
-use crate::{Counts, Error, Lock, Ptr, Result, Value};
+use crate::{Counts, Error, Lock, Ptr, Result, Ticket, Value};
 
 /// A thread that works on a pool, with a private log.
 pub struct Thread {
@@ -26,10 +27,19 @@ pub struct Thread {
     active: bool,
     /// The heap in the pool: first byte, and end.
     heap: (u64, u64),
+    durability: Durability,
 }
+
+/// Transactions like the last one whose new objects' lines are fetched, if nothing waits.
+const TRANSACTIONS_AHEAD: usize = 3;
 
 impl Drop for Thread {
     fn drop(&mut self) {
+        if !self.active && self.sync().is_err() {
+            // Without power nothing becomes durable any more.
+            self.pool.mark_unusable();
+        }
+        self.set_pending(false);
         match self.mechanism.take() {
             Some(mechanism) if !self.active => self.pool.return_mechanism(self.number, mechanism),
             _ => self.pool.mark_unusable(),
@@ -46,6 +56,10 @@ pub(crate) struct ActiveTransaction {
     /// The pool's pages, if the mechanism protects these.
     held: Option<LockGuard>,
     began: Time,
+    /// It may become durable later.
+    later: bool,
+    /// It has changed something.
+    changed: bool,
     allocated: Vec<HeapChange>,
     freed: Vec<HeapChange>,
     /// Allocated and freed by this transaction. They stay set aside until it ends, since their
@@ -100,6 +114,7 @@ impl Thread {
             memory,
             active: false,
             heap,
+            durability: Durability::default(),
         }
     }
 
@@ -121,7 +136,7 @@ impl Thread {
     }
 
     /// Runs a transaction. If `body` succeeds, all of its stores, allocations and frees are
-    /// committed, else none.
+    /// committed, else none. On return it is durable, and so are all before it.
     pub fn run<R, E: From<Error>>(
         &mut self,
         body: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<R, E>,
@@ -129,6 +144,160 @@ impl Thread {
         let mut work = self.begin(true)?;
         let result = body(&mut self.transaction(&mut work));
         self.end(work, result)
+    }
+
+    /// Runs a transaction that becomes durable later: [`Thread::wait`] waits for its ticket. After
+    /// a power loss the transactions of a thread up to one of them are found: that of the last
+    /// durable ticket, or a later one.
+    ///
+    /// While they are not durable, [`Pool::thread`](crate::Pool::thread) refuses a second thread.
+    /// Some transactions are durable on return: those of a pool over several devices, and those of
+    /// a CPU as the executor while several threads use the pool.
+    pub fn run_later<R, E: From<Error>>(
+        &mut self,
+        body: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<R, E>,
+    ) -> std::result::Result<(R, Ticket), E> {
+        let mut work = self.begin(true)?;
+        work.later = true;
+        let result = body(&mut self.transaction(&mut work));
+        let value = self.end(work, result)?;
+        Ok((value, self.durability.last()))
+    }
+
+    /// Commits a transaction that becomes durable later.
+    pub(crate) fn end_later(&mut self, mut work: ActiveTransaction) -> Result<Ticket> {
+        work.later = true;
+        self.end(work, Ok::<_, Error>(()))?;
+        Ok(self.durability.last())
+    }
+
+    /// True if a transaction is known to be durable. Takes no time.
+    pub fn is_durable(&self, ticket: Ticket) -> bool {
+        ticket <= self.durable()
+    }
+
+    /// The last ticket that is known to be durable.
+    pub fn durable(&self) -> Ticket {
+        match self.memory.options.proofs {
+            true => self.durability.durable(),
+            false => self.durability.last(),
+        }
+    }
+
+    /// The ticket of the last transaction.
+    pub fn last_ticket(&self) -> Ticket {
+        self.durability.last()
+    }
+
+    /// Waits until a transaction is durable.
+    pub fn wait(&mut self, ticket: Ticket) -> Result<()> {
+        self.check_ticket(ticket)?;
+        match self.is_durable(ticket) {
+            true => Ok(()),
+            false => self.sync(),
+        }
+    }
+
+    /// Waits until all transactions of this thread are durable.
+    pub fn sync(&mut self) -> Result<()> {
+        if self.durability.pending() == 0 {
+            return Ok(());
+        }
+        self.pool.check_usable()?;
+        let settled = {
+            let (mechanism, memory) = self.mechanism_and_memory()?;
+            mechanism.settle(memory)
+        };
+        if let Err(error) = settled {
+            self.pool.mark_unusable();
+            return Err(error);
+        }
+        self.record_durable(self.durability.last());
+        Ok(())
+    }
+
+    /// Calls a function once, when a transaction is durable. The call is made by the function of
+    /// this thread that learns it: `wait`, `sync`, or a transaction. It is made at once for a
+    /// durable one.
+    pub fn when_durable(
+        &mut self,
+        ticket: Ticket,
+        callback: impl FnOnce(Ticket) + Send + 'static,
+    ) -> Result<()> {
+        self.check_ticket(ticket)?;
+        match self.is_durable(ticket) {
+            true => callback(ticket),
+            false => self.durability.add_callback(ticket, Box::new(callback)),
+        }
+        Ok(())
+    }
+
+    /// An error for a ticket that this thread has not given out.
+    fn check_ticket(&self, ticket: Ticket) -> Result<()> {
+        let last = self.durability.last();
+        match ticket <= last {
+            true => Ok(()),
+            false => Err(Error::Invalid(format!(
+                "ticket {}: allowed are tickets of this thread, up to {}",
+                ticket.number(),
+                last.number()
+            ))),
+        }
+    }
+
+    /// The one place that learns how far transactions are durable.
+    fn record_durable(&mut self, to: Ticket) {
+        let due = self.durability.advance(to);
+        if self.durability.pending() == 0 {
+            self.set_pending(false);
+            self.release_freed();
+        }
+        due.into_iter()
+            .for_each(|(ticket, callback)| callback(ticket));
+    }
+
+    /// Makes the places of freed objects free, once the frees are durable.
+    fn release_freed(&mut self) {
+        let freed = std::mem::take(&mut self.durability.freed);
+        if !freed.is_empty() {
+            let mut heap = self.pool.heap();
+            freed.into_iter().for_each(|offset| heap.mark_free(offset));
+        }
+    }
+
+    /// Tells the pool whether this thread has transactions that are not durable.
+    fn set_pending(&mut self, pending: bool) {
+        let grouped = self.has_group();
+        self.pool.set_pending(self.number, pending, grouped);
+    }
+
+    /// True if transactions are a group that a power loss would undo.
+    fn has_group(&self) -> bool {
+        let mechanism = self.mechanism.as_ref();
+        mechanism.is_some_and(|mechanism| mechanism.has_group())
+    }
+
+    /// Numbers a committed transaction, and waits if `group_commit` says so.
+    fn record_commit(&mut self, later: bool, changed: bool) -> Result<()> {
+        let settled_before = std::mem::take(&mut self.memory.settled);
+        if settled_before {
+            self.record_durable(self.durability.last());
+        }
+        if changed {
+            self.durability.commit();
+        }
+        let (mechanism, memory) = self.mechanism_and_memory()?;
+        let settled = mechanism.is_settled(memory);
+        if settled {
+            self.record_durable(self.durability.last());
+        }
+        self.set_pending(!settled);
+        let most = self.memory.options.group_commit;
+        let many = most.is_some_and(|most| self.durability.pending() >= most);
+        match settled || later && !many {
+            true => Ok(()),
+            false => self.sync(),
+        }
     }
 
     /// The interface of a transaction that has begun.
@@ -167,9 +336,14 @@ impl Thread {
                 result = Err(error.into());
             }
         }
-        let began = work.began;
+        let (began, later, changed) = (work.began, work.later, work.changed);
         work.ended = true;
         drop(work);
+        if result.is_ok() {
+            if let Err(error) = self.record_commit(later, changed) {
+                result = Err(error.into());
+            }
+        }
         let time = self.memory.cpu.now().saturating_sub(began);
         self.memory.counts.time += time;
         result
@@ -180,7 +354,11 @@ impl Thread {
     pub(crate) fn begin(&mut self, waits: bool) -> Result<ActiveTransaction> {
         let began = self.memory.cpu.now();
         self.pool.check_usable()?;
-        let held = match self.pool.header().layout.mechanism.is_paged() {
+        let takes_turns = {
+            let header = self.pool.header();
+            header.layout.mechanism.is_paged() && !header.layout.tracked
+        };
+        let held = match takes_turns {
             true => Some(self.pool.exclusive.clone()),
             false => None,
         };
@@ -209,7 +387,11 @@ impl Thread {
     /// Reads bytes outside of transactions.
     pub fn read(&mut self, offset: u64, out: &mut [u8]) -> Result<()> {
         self.check_range(offset, out.len())?;
-        self.pool.read(&mut self.memory, offset, out)
+        let (mechanism, memory) = self.mechanism_and_memory()?;
+        match mechanism.has_group() {
+            true => mechanism.read(memory, offset, out),
+            false => self.pool.read(&mut self.memory, offset, out),
+        }
     }
 
     /// Reads a value outside of transactions.
@@ -228,8 +410,31 @@ impl Thread {
     /// Waits until an engine has done all work of this thread. An error if it has refused any of
     /// it.
     pub fn finish(&mut self) -> Result<()> {
+        self.sync()?;
         let (mechanism, memory) = self.mechanism_and_memory()?;
         mechanism.finish(memory)
+    }
+
+    /// True if transactions may become durable later. With several devices a power loss would leave
+    /// different transactions on them. With the CPU as the executor it undoes the transactions of a
+    /// group, so no other thread may have changed their bytes since.
+    fn may_commit_later(&self) -> bool {
+        match self.memory.options.engine.is_some() {
+            true => self.pool.devices.count() == 1,
+            false => self.pool.open_threads() == 1,
+        }
+    }
+
+    /// Allocates an object. If there is no room, frees are made durable first.
+    fn allocate(&mut self, bytes: u64) -> Result<HeapChange> {
+        let found = self.pool.heap().allocate(bytes, self.number);
+        if !matches!(found, Err(Error::Full(_))) || self.durability.freed.is_empty() {
+            return found;
+        }
+        let (mechanism, memory) = self.mechanism_and_memory()?;
+        mechanism.settle(memory)?;
+        self.record_durable(self.durability.last());
+        self.pool.heap().allocate(bytes, self.number)
     }
 
     /// An error for a range that programs may not access.
@@ -272,6 +477,7 @@ impl Transaction<'_> {
         if bytes == 0 {
             return Ok(());
         }
+        self.work.changed = true;
         let (mechanism, memory) = self.thread.mechanism_and_memory()?;
         mechanism.add(memory, offset..offset + bytes)
     }
@@ -294,6 +500,7 @@ impl Transaction<'_> {
         if data.is_empty() {
             return Ok(());
         }
+        self.work.changed = true;
         let (mechanism, memory) = self.thread.mechanism_and_memory()?;
         mechanism.write(memory, offset, data)
     }
@@ -331,7 +538,8 @@ impl Transaction<'_> {
     pub fn alloc_bytes(&mut self, bytes: u64) -> Result<Ptr<u8>> {
         let thread = &mut *self.thread;
         thread.memory.spend(thread.memory.options.costs.alloc)?;
-        let mut change = thread.pool.heap().allocate(bytes, thread.number)?;
+        self.work.changed = true;
+        let mut change = thread.allocate(bytes)?;
         let offset = change.offset;
         let changes = [Some(change.state.clone()), change.chunk.clone()];
         let object = offset..offset + change.bytes;
@@ -373,6 +581,7 @@ impl Transaction<'_> {
             self.work.discarded.push(self.work.allocated.remove(n));
             return Ok(());
         }
+        self.work.changed = true;
         let change = thread.pool.heap().free(at.offset())?;
         let (own, data) = change.state.clone();
         self.work.freed.push(change);
@@ -391,11 +600,22 @@ impl Transaction<'_> {
         for (at, data) in self.work.chunks.iter().chain(changes) {
             mechanism.write(memory, *at, data)?;
         }
-        let next = self.lines_of_next_objects();
+        let later = self.work.later && self.thread.may_commit_later();
+        let next = self.lines_of_next_objects(later);
+        let pool = self.thread.pool.clone();
         let (mechanism, memory) = self.thread.mechanism_and_memory()?;
+        memory.alone = pool.open_threads() == 1;
         memory.fetch_with_fence(next);
-        mechanism.commit(memory)?;
+        match later {
+            true => mechanism.commit_later(memory)?,
+            false => mechanism.commit(memory)?,
+        }
         memory.counts.transactions += 1;
+        if memory.unproven && !memory.alone {
+            // Other threads may see its changes from here on, and their commands must not overtake
+            // its commit.
+            memory.fence_posted()?;
+        }
         self.apply_heap_changes(true);
         Ok(())
     }
@@ -403,14 +623,17 @@ impl Transaction<'_> {
     /// The lines that the objects of a transaction like this one will get. Their stores would wait
     /// for the lines, and an order fence would wait for these stores. With shadow paging, stores go
     /// to host memory.
-    fn lines_of_next_objects(&self) -> Vec<u64> {
+    fn lines_of_next_objects(&self, later: bool) -> Vec<u64> {
         if self.thread.pool.pages.is_some() {
             return Vec::new();
         }
         let heap = self.thread.pool.heap();
         let mut sizes: Vec<u64> = Vec::new();
         let mut lines = Vec::new();
-        for change in &self.work.allocated {
+        // Nothing waits for these lines, so those of further transactions are fetched, too.
+        let ahead = if later { TRANSACTIONS_AHEAD } else { 1 };
+        let allocated = std::iter::repeat_n(&self.work.allocated, ahead).flatten();
+        for change in allocated {
             let before = sizes.iter().filter(|size| **size == change.bytes).count();
             sizes.push(change.bytes);
             let place = heap.next_place(change.bytes, self.thread.number, before);
@@ -436,6 +659,7 @@ impl Transaction<'_> {
     fn apply_heap_changes(&mut self, committed: bool) {
         let thread = &mut *self.thread;
         thread.active = false;
+        let later = committed && thread.has_group();
         let none = [&self.work.allocated, &self.work.freed, &self.work.discarded]
             .into_iter()
             .all(Vec::is_empty);
@@ -448,8 +672,15 @@ impl Transaction<'_> {
             false => (&self.work.freed, &self.work.allocated),
         };
         stay.iter().for_each(|change| heap.mark_used(change.offset));
-        let leave = leave.iter().chain(&self.work.discarded);
-        leave.for_each(|change| heap.mark_free(change.offset));
+        let discarded = self.work.discarded.iter();
+        discarded.for_each(|change| heap.mark_free(change.offset));
+        let offsets = leave.iter().map(|change| change.offset);
+        // A power loss that undoes the group brings an object back: its bytes stay. A commit of its
+        // own is executed before later stores, so the bytes may change at once.
+        match later {
+            true => thread.durability.freed.extend(offsets),
+            false => offsets.for_each(|offset| heap.mark_free(offset)),
+        }
         heap.end_transaction(thread.number, committed);
     }
 }

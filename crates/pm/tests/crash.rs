@@ -7,16 +7,20 @@ mod common;
 mod completion;
 #[path = "crash/devices.rs"]
 mod devices;
+#[path = "crash/later.rs"]
+mod later;
 #[path = "crash/ordered.rs"]
 mod ordered;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
 
 use common::Bench;
 use host::{Cpu, CutScope, Fence, Program};
 use pm::btree::Tree;
-use pm::{Error, Layout, Mechanism, Options, Pool, Ptr, Synchronisation, Thread};
+use pm::{
+    Error, Layout, Mechanism, Options, Pool, Ptr, Synchronisation, Thread, Ticket, Transaction,
+};
 use sim::{Random, Time};
 
 const PLACE: u64 = 4096;
@@ -34,8 +38,10 @@ type Model = BTreeMap<u64, u64>;
 struct Oracle {
     /// After n transactions: the first element of each value by its key.
     states: Vec<Model>,
-    /// When transaction n had returned.
+    /// When transaction n was known to be durable.
     ends: Vec<Time>,
+    /// When it had returned.
+    returns: Vec<Time>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -60,6 +66,7 @@ enum On {
 #[derive(Clone, Copy)]
 struct Case {
     mechanism: Mechanism,
+    tracked: bool,
     offloaded: bool,
     snapshots: bool,
     seed: u64,
@@ -68,6 +75,10 @@ struct Case {
     /// Devices that the pool spans.
     devices: usize,
     synchronise: Synchronisation,
+    /// Transactions become durable later, this number of them at a time.
+    group: Option<u64>,
+    /// They wait for a proof that they are durable.
+    proofs: bool,
 }
 
 impl Case {
@@ -75,6 +86,8 @@ impl Case {
         Options {
             snapshots: self.snapshots,
             synchronise: self.synchronise,
+            group_commit: self.group,
+            proofs: self.proofs,
             ordered: matches!(self.on, On::Ordered | On::Unordered),
             fence: match self.on {
                 On::Cxl => Fence::Completion,
@@ -116,6 +129,14 @@ impl Case {
     }
 }
 
+/// The layout of a case's pool.
+fn layout_of(case: &Case) -> Layout {
+    match case.tracked {
+        true => layout(case.mechanism).with_tracking(),
+        false => layout(case.mechanism),
+    }
+}
+
 fn layout(mechanism: Mechanism) -> Layout {
     Layout {
         threads: 2,
@@ -135,7 +156,7 @@ fn prepare(case: &Case) -> (Bench, Pool, Tree) {
         On::Cxl | On::CxlPosted => Bench::cxl(),
     };
     let cpu = bench.shared.cpu(0);
-    let layout = layout(case.mechanism);
+    let layout = layout_of(case);
     let pool = Pool::create(
         &cpu,
         case.devices(),
@@ -172,10 +193,11 @@ fn transaction(
     model: &Model,
     random: &mut Random,
     aborts: bool,
-) -> Result<Option<Model>, Error> {
+    later: bool,
+) -> Result<Option<(Model, Ticket)>, Error> {
     let mut next = model.clone();
     let abort = random.below(5) == 0 && aborts;
-    let done = thread.run(|tx| {
+    let body = |tx: &mut Transaction<'_>| {
         for _ in 0..1 + random.below(3) {
             let key = random.below(20);
             let number = random.next();
@@ -211,9 +233,13 @@ fn transaction(
             true => Err(Error::Aborted),
             false => Ok(()),
         }
-    });
+    };
+    let done = match later {
+        true => thread.run_later(body).map(|done| done.1),
+        false => thread.run(body).map(|()| thread.last_ticket()),
+    };
     match done {
-        Ok(()) => Ok(Some(next)),
+        Ok(ticket) => Ok(Some((next, ticket))),
         Err(Error::Aborted) => Ok(None),
         Err(error) => Err(error),
     }
@@ -224,24 +250,43 @@ fn run(case: &Case, bench: &Bench, cpu: &Cpu, pool: &Pool, tree: Tree) -> Oracle
     let mut oracle = Oracle {
         states: vec![Model::new()],
         ends: vec![bench.now()],
+        returns: vec![bench.now()],
     };
     let mut random = Random::new(case.seed);
     let Ok(mut thread) = pool.thread(cpu) else {
         return oracle;
     };
+    let mut tickets = VecDeque::new();
+    let learn = |thread: &Thread, tickets: &mut VecDeque<Ticket>, oracle: &mut Oracle| {
+        while tickets.front().is_some_and(|one| thread.is_durable(*one)) {
+            tickets.pop_front();
+            oracle.ends.push(cpu.now());
+        }
+    };
     while oracle.states.len() <= case.transactions {
         let model = oracle.states.last().cloned().unwrap_or_default();
         // Without snapshots a transaction can't be aborted.
         let aborts = case.snapshots;
-        match transaction(&mut thread, tree, &model, &mut random, aborts) {
-            Ok(Some(next)) => {
+        let later = case.group.is_some();
+        match transaction(&mut thread, tree, &model, &mut random, aborts, later) {
+            Ok(Some((next, ticket))) => {
                 oracle.states.push(next);
-                oracle.ends.push(cpu.now());
+                oracle.returns.push(cpu.now());
+                tickets.push_back(ticket);
             }
             Ok(None) => {}
-            Err(Error::Host(_)) => break,
+            Err(Error::Host(_)) => {
+                // The power has failed before the end of the call.
+                return oracle;
+            }
             Err(error) => panic!("{error}"),
         }
+        learn(&thread, &mut tickets, &mut oracle);
+    }
+    match thread.sync() {
+        Ok(()) => learn(&thread, &mut tickets, &mut oracle),
+        Err(Error::Host(_)) => {}
+        Err(error) => panic!("{error}"),
     }
     oracle
 }
@@ -297,9 +342,10 @@ fn violation(oracle: &Oracle, at: Time, found: &Result<Model, String>) -> Option
         Err(text) => return Some(text.clone()),
     };
     let done = oracle.ends.iter().filter(|end| **end <= at).count() - 1;
-    let next = (done + 1).min(oracle.states.len() - 1);
+    let returned = oracle.returns.iter().filter(|end| **end <= at).count() - 1;
+    let next = (returned + 1).min(oracle.states.len() - 1);
     let fits = oracle.states[done..=next].contains(found);
-    (!fits).then(|| format!("it is neither what {done} transactions have left, nor one more"))
+    (!fits).then(|| format!("it is not what {done} to {next} transactions have left"))
 }
 
 /// Drops a random number of the last unproven stores of each line.
@@ -373,6 +419,7 @@ fn cases(seed: u64, transactions: usize) -> impl Iterator<Item = Case> {
         .flat_map(|mechanism| [false, true].map(|offloaded| (mechanism, offloaded)));
     sides.map(move |(mechanism, offloaded)| Case {
         mechanism,
+        tracked: false,
         offloaded,
         snapshots: true,
         seed,
@@ -380,6 +427,18 @@ fn cases(seed: u64, transactions: usize) -> impl Iterator<Item = Case> {
         on: On::Fake,
         devices: 1,
         synchronise: Synchronisation::Devices,
+        group: None,
+        proofs: true,
+    })
+}
+
+/// The same for tracked pools, which are not for redo.
+fn tracked_cases(seed: u64, transactions: usize) -> impl Iterator<Item = Case> {
+    let all = cases(seed, transactions);
+    let able = all.filter(|case| case.mechanism != Mechanism::Redo);
+    able.map(|case| Case {
+        tracked: true,
+        ..case
     })
 }
 
@@ -387,7 +446,17 @@ fn cases(seed: u64, transactions: usize) -> impl Iterator<Item = Case> {
 #[test]
 #[ignore = "takes seconds"]
 fn crash_at_every_persist_point_leaves_n_or_one_more() {
-    for case in cases(1, 12) {
+    every_point_holds(cases(1, 12));
+}
+
+#[test]
+#[ignore = "takes seconds"]
+fn crash_of_a_tracked_pool_at_every_persist_point_leaves_n_or_one_more() {
+    every_point_holds(tracked_cases(1, 12));
+}
+
+fn every_point_holds(cases: impl Iterator<Item = Case>) {
+    for case in cases {
         let mut count = 0;
         every_point(
             case,
@@ -485,6 +554,24 @@ fn crash_at_any_time_and_during_recovery_leaves_n_or_one_more() {
 }
 
 #[test]
+fn crash_of_a_tracked_pool_leaves_n_or_one_more() {
+    tracked_cases(2, 8).for_each(|case| any_time(case, 8));
+    for case in tracked_cases(5, 8).filter(|case| case.offloaded) {
+        let on = On::Near;
+        any_time(Case { on, ..case }, 8);
+    }
+}
+
+#[test]
+#[ignore = "takes seconds"]
+fn crash_of_a_tracked_pool_many_times() {
+    for case in tracked_cases(6, 12).filter(|case| case.offloaded) {
+        let on = On::Near;
+        any_time(Case { on, ..case }, 60);
+    }
+}
+
+#[test]
 fn crash_of_the_fast_model_leaves_n_or_one_more() {
     for case in cases(4, 8).filter(|case| !case.offloaded) {
         any_time(
@@ -527,7 +614,11 @@ fn crash_of_a_device_with_the_engine_many_times() {
 #[test]
 #[ignore = "takes seconds"]
 fn recovery_brings_each_thread_to_its_last_transaction() {
-    for case in cases(3, 8) {
+    each_thread(cases(3, 8));
+}
+
+fn each_thread(cases: impl Iterator<Item = Case>) {
+    for case in cases {
         let mut random = Random::new(9);
         let mut whole: Option<(Time, BTreeMap<usize, Oracle>)> = None;
         for n in 0..12 {

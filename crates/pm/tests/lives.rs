@@ -20,6 +20,7 @@ const BY_CPU: PoolUse = PoolUse {
     fence: host::Fence::ReadBack,
     number: 0,
     engine_recovers: false,
+    group_commit: None,
 };
 const OFFLOADED: PoolUse = PoolUse {
     offload: true,

@@ -73,51 +73,216 @@ fn open_refuses_other_names_and_damage() {
     assert_eq!(open(PLACE, "test"), None);
 }
 
+/// Mechanisms of tracked pools.
+const TRACKED: [Mechanism; 3] = [Mechanism::Undo, Mechanism::Checkpoint, Mechanism::Shadow];
+
+fn create_tracked(bench: &Bench, cpu: &Cpu, mechanism: Mechanism, offloaded: bool) -> Pool {
+    let (layout, options) = (layout(mechanism).with_tracking(), bench.options(offloaded));
+    Pool::create(cpu, 0, PLACE, BYTES, &layout, &options).unwrap()
+}
+
 #[test]
-fn transaction_commits_all_or_aborts_all() {
-    each(|bench, cpu, pool, mechanism, offloaded| {
-        let mut thread = pool.thread(cpu).unwrap();
-        let at = thread
-            .run(|tx| {
-                let at = tx.create(&[1u64; 20])?;
-                tx.set_root(at)?;
-                Ok::<_, Error>(at)
+fn tracked_pool_is_undone_after_a_panic() {
+    for mechanism in TRACKED {
+        let bench = Bench::empty();
+        let cpu = bench.shared.cpu(0);
+        let pool = create_tracked(&bench, &cpu, mechanism, true);
+        let mut thread = pool.thread(&cpu).unwrap();
+        let at = thread.run(|tx| tx.create(&[1u64; 512])).unwrap();
+        let work = std::panic::AssertUnwindSafe(|| {
+            thread.run(|tx| {
+                tx.set(at, &[2; 512])?;
+                // Only the cache has this.
+                match tx.get(at)? {
+                    [2, ..] => panic!("on purpose"),
+                    _ => Ok::<_, Error>(()),
+                }
             })
-            .unwrap();
-        let failed = thread.run(|tx| {
-            tx.set(at.element(3), &7)?;
-            assert_eq!(tx.get(at.element(3))?, 7);
-            let other = tx.create(&5u64)?;
-            tx.set_root(other)?;
-            tx.free(at)?;
-            Err::<(), _>(Error::Invalid("no".into()))
         });
-        assert_eq!(failed, Err(Error::Invalid("no".into())));
-        assert_eq!(thread.get(at).unwrap(), [1; 20]);
-        assert_eq!(thread.root::<[u64; 20]>().unwrap(), at);
-        thread
-            .run(|tx| {
-                tx.set(at.element(3), &8)?;
-                tx.set(at.element(4), &9)
+        let hook = std::panic::take_hook();
+        std::panic::set_hook(Box::new(|_| {}));
+        let panicked = std::panic::catch_unwind(work);
+        std::panic::set_hook(hook);
+        assert!(panicked.is_err());
+        drop(thread);
+        let options = bench.options(true);
+        let pool = Pool::open(&cpu, 0, PLACE, "test", &options).unwrap();
+        assert_eq!(pool.thread(&cpu).unwrap().get(at), Ok([1; 512]));
+        pool.check(&cpu).unwrap();
+    }
+}
+
+#[test]
+fn tracked_transaction_has_one_command() {
+    for mechanism in TRACKED {
+        let bench = Bench::empty();
+        let cpu = bench.shared.cpu(0);
+        let pool = create_tracked(&bench, &cpu, mechanism, true);
+        let mut thread = pool.thread(&cpu).unwrap();
+        let at = thread.run(|tx| tx.create(&[1u64; 64])).unwrap();
+        let mut cost = |stores: usize| {
+            let before = thread.counts();
+            thread
+                .run(|tx| {
+                    tx.add_range(at.offset(), 512)?;
+                    (0..stores).try_for_each(|n| tx.set(at.element(8 * n), &2))
+                })
+                .unwrap();
+            let now = thread.counts();
+            let [commands, fences, orders, records] = [
+                now.commands - before.commands,
+                now.fences - before.fences,
+                now.orders - before.orders,
+                now.records - before.records,
+            ];
+            (commands, fences, orders, records)
+        };
+        assert_eq!(cost(0), (0, 0, 0, 0));
+        assert_eq!(cost(1), (1, 1, 1, 1));
+        assert_eq!(cost(8), (1, 1, 1, 8));
+        thread.finish().unwrap();
+    }
+}
+
+#[test]
+fn tracked_transaction_with_too_many_lines_is_refused_before_its_store() {
+    for (log_bytes, most) in [(8192, 63), (256 << 10, 1024)] {
+        let bench = Bench::empty();
+        let cpu = bench.shared.cpu(0);
+        let layout = Layout {
+            log_bytes,
+            ..layout(Mechanism::Undo).with_tracking()
+        };
+        let options = bench.options(true);
+        let pool = Pool::create(&cpu, 0, PLACE, BYTES, &layout, &options).unwrap();
+        let mut thread = pool.thread(&cpu).unwrap();
+        let at = thread.run(|tx| tx.alloc_bytes(128 << 10)).unwrap();
+        let mut stores = |first: u64, lines: u64| {
+            thread.run(|tx| {
+                (first..first + lines).try_for_each(|n| tx.write(at.offset() + 64 * n, &[9; 64]))
             })
-            .unwrap();
-        let counts = thread.counts();
-        assert_eq!((counts.transactions, counts.aborts), (2, 1));
-        assert!(counts.time > counts.consistency && counts.consistency > Time::ZERO);
-        assert_eq!(counts.commands > 0, offloaded);
+        };
+        assert_eq!(stores(0, most), Ok(()));
+        let error = stores(most, most + 1).unwrap_err();
+        let text = format!(
+            "transaction has {} lines: allowed are {most} in this tracked pool",
+            most + 1
+        );
+        assert_eq!(error, Error::Full(text));
+        // It was undone, and the log is open.
+        let mut line = [0; 64];
+        thread.read(at.offset() + 64 * most, &mut line).unwrap();
+        assert_ne!(line, [9; 64]);
+        // The allocator's lines count, too.
+        let all = thread.run(|tx| {
+            tx.free(at)?;
+            (0..most).try_for_each(|n| tx.write(at.offset() + 64 * n, &[8; 64]))
+        });
+        assert!(matches!(all, Err(Error::Full(_))), "{all:?}");
+        thread.finish().unwrap();
+        thread.read(at.offset(), &mut line).unwrap();
+        assert_eq!(line, [9; 64]);
+        drop(thread);
+        pool.check(&cpu).unwrap();
+    }
+}
+
+#[test]
+fn tracked_pool_grows_with_its_contents() {
+    for mechanism in TRACKED {
+        let bench = Bench::empty();
+        let cpu = bench.shared.cpu(0);
+        let pool = create_tracked(&bench, &cpu, mechanism, true);
+        let mut thread = pool.thread(&cpu).unwrap();
+        let at = thread.run(|tx| tx.create(&[1u64; 8])).unwrap();
+        drop(thread);
+        pool.resize(&cpu, BYTES + (1 << 20)).unwrap();
+        let mut thread = pool.thread(&cpu).unwrap();
+        thread.run(|tx| tx.set(at.element(0), &2)).unwrap();
+        let failed = thread.run(|tx| {
+            tx.set(at.element(1), &3)?;
+            Err::<(), _>(Error::Aborted)
+        });
+        assert_eq!(failed, Err(Error::Aborted));
         thread.finish().unwrap();
         drop(thread);
-        assert_eq!(pool.check(cpu).unwrap().objects.len(), 1);
-        // In another life.
+        pool.clone().close(&cpu).unwrap();
+        // In another life, by the CPU, which finds what the engine has left.
         let other = Bench::new(bench.bytes());
         let cpu = other.shared.cpu(0);
-        let options = other.options(!offloaded);
-        let pool = Pool::open(&cpu, 0, PLACE, "test", &options).unwrap();
-        let mut thread = pool.thread(&cpu).unwrap();
-        let mut want = [1; 20];
-        (want[3], want[4]) = (8, 9);
-        assert_eq!(thread.get(at).unwrap(), want, "{mechanism:?}");
+        let pool = Pool::open(&cpu, 0, PLACE, "test", &Options::default()).unwrap();
+        assert_eq!(pool.layout(), layout(mechanism).with_tracking());
+        let got = pool.thread(&cpu).unwrap().get(at).unwrap();
+        assert_eq!(got[..3], [2, 1, 1]);
+    }
+}
+
+#[test]
+fn tracked_transaction_commits_all_or_aborts_all() {
+    for mechanism in TRACKED {
+        for offloaded in SIDES {
+            println!("{mechanism:?}, offloaded: {offloaded}");
+            let bench = Bench::empty();
+            let cpu = bench.shared.cpu(0);
+            let pool = create_tracked(&bench, &cpu, mechanism, offloaded);
+            commits_all_or_aborts_all(&bench, &cpu, &pool, mechanism, offloaded);
+        }
+    }
+}
+
+#[test]
+fn transaction_commits_all_or_aborts_all() {
+    each(commits_all_or_aborts_all);
+}
+
+fn commits_all_or_aborts_all(
+    bench: &Bench,
+    cpu: &Cpu,
+    pool: &Pool,
+    mechanism: Mechanism,
+    offloaded: bool,
+) {
+    let mut thread = pool.thread(cpu).unwrap();
+    let at = thread
+        .run(|tx| {
+            let at = tx.create(&[1u64; 20])?;
+            tx.set_root(at)?;
+            Ok::<_, Error>(at)
+        })
+        .unwrap();
+    let failed = thread.run(|tx| {
+        tx.set(at.element(3), &7)?;
+        assert_eq!(tx.get(at.element(3))?, 7);
+        let other = tx.create(&5u64)?;
+        tx.set_root(other)?;
+        tx.free(at)?;
+        Err::<(), _>(Error::Invalid("no".into()))
     });
+    assert_eq!(failed, Err(Error::Invalid("no".into())));
+    assert_eq!(thread.get(at).unwrap(), [1; 20]);
+    assert_eq!(thread.root::<[u64; 20]>().unwrap(), at);
+    thread
+        .run(|tx| {
+            tx.set(at.element(3), &8)?;
+            tx.set(at.element(4), &9)
+        })
+        .unwrap();
+    let counts = thread.counts();
+    assert_eq!((counts.transactions, counts.aborts), (2, 1));
+    assert!(counts.time > counts.consistency && counts.consistency > Time::ZERO);
+    assert_eq!(counts.commands > 0, offloaded);
+    thread.finish().unwrap();
+    drop(thread);
+    assert_eq!(pool.check(cpu).unwrap().objects.len(), 1);
+    // In another life.
+    let other = Bench::new(bench.bytes());
+    let cpu = other.shared.cpu(0);
+    let options = other.options(!offloaded);
+    let pool = Pool::open(&cpu, 0, PLACE, "test", &options).unwrap();
+    let mut thread = pool.thread(&cpu).unwrap();
+    let mut want = [1; 20];
+    (want[3], want[4]) = (8, 9);
+    assert_eq!(thread.get(at).unwrap(), want, "{mechanism:?}");
 }
 
 /// The counts of a transaction that stores 8 bytes, and of one that also allocates an object:

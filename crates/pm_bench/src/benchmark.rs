@@ -11,7 +11,8 @@ use sim::Time;
 use workloads::{Scale, Workload};
 
 use crate::activity::{unit_commands, ActivityRecorder};
-use crate::devices::{executors, validate_devices, validate_order};
+use crate::devices::{executors, validate_devices, validate_group, validate_order};
+use crate::latency::Latencies;
 use crate::{report_progress, testbed, Error, Progress, Result};
 
 /// Most transactions of a measurement: the pool has room for their rows.
@@ -30,6 +31,8 @@ pub struct Benchmark {
     pub mechanism: Mechanism,
     /// By the engine; else by the CPU.
     pub offloaded: bool,
+    /// The pool is tracked ([`pm::Layout::tracked`]).
+    pub tracked: bool,
     /// What fences wait for.
     pub fence: Fence,
     /// With the CPU: the device keeps posted stores in order ([`Options::ordered`]).
@@ -44,6 +47,9 @@ pub struct Benchmark {
     pub devices: usize,
     /// How engines of several devices are synchronised.
     pub synchronise: Synchronisation,
+    /// Transactions become durable later, this number of them at a time
+    /// ([`Options::group_commit`]).
+    pub group: Option<u64>,
 }
 
 /// Mean values per transaction.
@@ -63,8 +69,14 @@ pub struct BenchmarkResult {
     pub both_ns: f64,
     /// Commands.
     pub commands: f64,
+    /// Log records, of the CPU or the engine.
+    pub records: f64,
     /// The fraction of aborted transactions.
     pub aborted: f64,
+    /// From the begin of a transaction until it is known to be durable, ns: the mean.
+    pub acknowledged_ns: f64,
+    /// The 99th percentile of that.
+    pub acknowledged_p99_ns: f64,
 }
 
 impl Benchmark {
@@ -81,6 +93,7 @@ impl Benchmark {
             return Err(Error::refused("work_ns", self.work_ns, "0 to 1000000"));
         }
         validate_devices(self.devices)?;
+        validate_group(self.group, self.devices)?;
         self.load_workload()?;
         Ok(())
     }
@@ -103,9 +116,13 @@ impl Benchmark {
             ordered: self.ordered,
             listener: Some(recorder.listener()),
             synchronise: self.synchronise,
+            group_commit: self.group,
             ..Options::with_engines(executors(&engines, self.offloaded))
         };
-        let layout = workload.layout(self.mechanism);
+        let layout = match self.tracked {
+            true => workload.layout(self.mechanism).with_tracking(),
+            false => workload.layout(self.mechanism),
+        };
         let bytes = self.pool_bytes(&workload, factory.design().media.bytes.0)?;
         let all = bytes * self.devices as u64;
         let devices: Vec<usize> = (0..self.devices).collect();
@@ -116,18 +133,32 @@ impl Benchmark {
         let work = Time((self.work_ns * 1e3).round() as u64);
         let before = self.transactions / 10;
         let total = before + self.transactions;
+        let mut latencies = Latencies::default();
         let (mut begin, mut counts, mut aborted) = (cpu.now(), thread.counts(), 0);
         for n in 0..total {
             report_progress(progress, n, total)?;
             if n == before {
+                thread.sync()?;
+                latencies = Latencies::default();
                 recorder.start(testbed.machine());
                 (begin, counts) = (cpu.now(), thread.counts());
             }
             cpu.compute(work)?;
-            let committed = workload.perform(&mut thread, self.seed, n)?;
+            let start = cpu.now();
+            let committed = match self.group {
+                None => workload.perform(&mut thread, self.seed, n)?,
+                Some(_) => {
+                    let ticket = workload.perform_later(&mut thread, self.seed, n)?;
+                    ticket.is_some()
+                }
+            };
+            latencies.add(&thread, start);
             workload.apply(&mut contents, self.seed, n)?;
             aborted += u64::from(!committed && n >= before);
         }
+        thread.sync()?;
+        latencies.note_durable(&thread);
+        let (acknowledged_ns, acknowledged_p99_ns) = latencies.mean_and_p99();
         let (end, after) = (cpu.now(), thread.counts());
         // Accepted commands end, so that their times are known.
         cpu.compute(DRAIN_TIME)?;
@@ -155,7 +186,10 @@ impl Benchmark {
             units_ns: each(length(&units)),
             both_ns: each(length(&units) - length(&intersection(&units, &fences))),
             commands: (after.commands - counts.commands) as f64 / self.transactions as f64,
+            records: (after.records - counts.records) as f64 / self.transactions as f64,
             aborted: aborted as f64 / self.transactions as f64,
+            acknowledged_ns,
+            acknowledged_p99_ns,
         })
     }
 

@@ -55,3 +55,15 @@ pub(crate) fn validate_devices(devices: usize) -> Result<()> {
         _ => Err(Error::refused("devices", devices, "1, 2 and 4")),
     }
 }
+
+/// Refuses groups that would not be durable together.
+pub(crate) fn validate_group(group: Option<u64>, devices: usize) -> Result<()> {
+    match group {
+        Some(0) => Err(Error::refused("group", 0, "1 and more")),
+        Some(group) if devices > 1 => {
+            let allowed = "none with several devices, whose transactions are durable on return";
+            Err(Error::refused("group", group, allowed))
+        }
+        _ => Ok(()),
+    }
+}

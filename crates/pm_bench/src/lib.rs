@@ -13,6 +13,7 @@
 //! - `benchmark`: [`Benchmark`], transactions of a program of [`workloads`], and the time in which
 //!   CPU and units work in parallel. Only the fast model reports the activity of its units.
 //! - `timeline`: [`Timeline`], the activity of CPU, units and devices in a few transactions.
+//! - `latency`: the latency of transactions until they are acknowledged.
 //! - `activity`: records that activity.
 //!
 //! # Baselines
@@ -27,6 +28,9 @@
 //! refused elsewhere. Over several devices the better of two baselines counts: a pool on one
 //! device, or on as many as the engines have.
 //!
+//! With a group, transactions become durable later, on either side, and both promise the same: what
+//! was acknowledged, and a prefix. The latency until then is beside each time.
+//!
 //! # What it leaves out
 //!
 //! It measures no wall-clock time, and checks no crash: crate `crash` does. The programs are those
@@ -39,6 +43,7 @@ mod benchmark;
 mod copy;
 mod devices;
 mod error;
+mod latency;
 mod timeline;
 mod transactions;
 

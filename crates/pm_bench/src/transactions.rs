@@ -11,7 +11,8 @@ use pm::{EngineHandle, Layout, Mechanism, Options, Pool, Synchronisation};
 use serde::Serialize;
 use sim::{Random, Time};
 
-use crate::devices::{executors, validate_devices, validate_order};
+use crate::devices::{executors, validate_devices, validate_group, validate_order};
+use crate::latency::Latencies;
 use crate::{report_progress, testbed, Error, Progress, Result};
 
 /// Bytes of a pool; each of several threads has a separate one.
@@ -33,6 +34,8 @@ pub struct Transactions {
     pub mechanism: Mechanism,
     /// By the engine; else by the CPU.
     pub offloaded: bool,
+    /// The pools are tracked ([`pm::Layout::tracked`]).
+    pub tracked: bool,
     /// What fences wait for.
     pub fence: Fence,
     /// With the CPU: the device keeps posted stores in order, as one with a single channel does
@@ -48,6 +51,9 @@ pub struct Transactions {
     pub devices: usize,
     /// How engines of several devices are synchronised.
     pub synchronise: Synchronisation,
+    /// Transactions become durable later, this number of them at a time
+    /// ([`Options::group_commit`]).
+    pub group: Option<u64>,
     /// Seed of the keys.
     pub seed: u64,
 }
@@ -84,6 +90,10 @@ pub struct TransactionsResult {
     pub payload: f64,
     /// Bytes that the CPU copied.
     pub copied: f64,
+    /// From the begin of a transaction until it is known to be durable, ns: the mean.
+    pub acknowledged_ns: f64,
+    /// The 99th percentile of that.
+    pub acknowledged_p99_ns: f64,
 }
 
 /// Parses the name of a mechanism.
@@ -131,6 +141,7 @@ impl Transactions {
         Ok(Transactions {
             mechanism: parse_mechanism(mechanism_name)?,
             offloaded,
+            tracked: false,
             fence,
             ordered,
             inserts: 1000,
@@ -138,6 +149,7 @@ impl Transactions {
             threads: 1,
             devices: 1,
             synchronise: Synchronisation::default(),
+            group: None,
             seed: 1,
         })
     }
@@ -151,6 +163,7 @@ impl Transactions {
             return Err(Error::refused("threads", self.threads, "1 to 16"));
         }
         validate_devices(self.devices)?;
+        validate_group(self.group, self.devices)?;
         if self.threads > 1 && self.inserts > MAX_INSERTS_PER_THREAD {
             let allowed = "1 to 2000 with several threads";
             return Err(Error::refused("inserts", self.inserts, allowed));
@@ -197,11 +210,13 @@ impl Transactions {
         })?;
         let ends = each.map(|n| testbed.cpu(n).now());
         let took = ends.max().unwrap_or(begin) - begin;
+        let mut latencies = Latencies::default();
         for own in &mut ready {
-            own.get_mut()
-                .unwrap_or_else(PoisonError::into_inner)
-                .check()?;
+            let own = own.get_mut().unwrap_or_else(PoisonError::into_inner);
+            own.check()?;
+            latencies.extend(std::mem::take(&mut own.latencies));
         }
+        let (acknowledged_ns, acknowledged_p99_ns) = latencies.mean_and_p99();
         let sum = |count: fn(&pm::Counts) -> u64| {
             let one = |part: &CountsRange| (count(&part.after) - count(&part.before)) as f64;
             parts.iter().map(one).sum::<f64>()
@@ -225,6 +240,8 @@ impl Transactions {
             records: each(|c| c.records),
             payload: each(|c| c.payload),
             copied: each(|c| c.copied),
+            acknowledged_ns,
+            acknowledged_p99_ns,
         })
     }
 
@@ -256,9 +273,14 @@ impl Transactions {
             ordered: self.ordered,
             pool: number as u8,
             synchronise: self.synchronise,
+            group_commit: self.group,
             ..Options::with_engines(&engines)
         };
         let layout = Layout::new("inserts").with_mechanism(self.mechanism);
+        let layout = match self.tracked {
+            true => layout.with_tracking(),
+            false => layout,
+        };
         // As many bytes on each device as with one device.
         let all = bytes * self.devices as u64;
         let pool = Pool::create(cpu, devices, number * bytes, all, &layout, &options)?;
@@ -269,8 +291,10 @@ impl Transactions {
             tree,
             random: Random::new(self.seed.wrapping_add(number)),
             next: 0,
+            latencies: Latencies::default(),
         };
         self.insert(&mut ready, self.warmup_inserts(), tell)?;
+        ready.latencies = Latencies::default();
         Ok(ready)
     }
 
@@ -300,13 +324,21 @@ impl Transactions {
             let (key, n) = (ready.random.next(), ready.next);
             ready.next += 1;
             let tree = &ready.tree;
-            ready.thread.run(|tx| {
+            let begin = ready.thread.cpu().now();
+            let insert = |tx: &mut pm::Transaction<'_>| {
                 tx.cpu().compute(work)?;
                 let value = tx.create(&[n; 8])?;
                 tree.insert(tx, key, value.offset())?;
                 Ok::<_, pm::Error>(())
-            })?;
+            };
+            match self.group {
+                None => ready.thread.run(insert)?,
+                Some(_) => ready.thread.run_later(insert)?.0,
+            }
+            ready.latencies.add(&ready.thread, begin);
         }
+        ready.thread.sync()?;
+        ready.latencies.note_durable(&ready.thread);
         Ok(())
     }
 }
@@ -333,6 +365,7 @@ struct PreparedThread {
     random: Random,
     /// Number of insertions so far.
     next: u64,
+    latencies: Latencies,
 }
 
 impl PreparedThread {

@@ -16,7 +16,8 @@ use crate::progress::ProgressReporter;
 /// leaves. Returns the report.
 #[pyfunction]
 #[pyo3(signature = (design, workload, mechanism, by, cuts, transactions=24, seed=1, *,
-    without=None, jobs=1, model=None, progress=None, devices=1, synchronise="devices"))]
+    without=None, jobs=1, model=None, progress=None, devices=1, synchronise="devices",
+    tracked=false, later=None))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn crash_test(
     py: Python<'_>,
@@ -33,6 +34,8 @@ pub fn crash_test(
     progress: Option<Py<PyAny>>,
     devices: usize,
     synchronise: &str,
+    tracked: bool,
+    later: Option<u64>,
 ) -> PyResult<Document> {
     let design = &design.inner;
     let model = model_of(model)?;
@@ -40,12 +43,14 @@ pub fn crash_test(
     let campaign = Campaign {
         workload: workload.to_string(),
         mechanism: mechanism.parse::<Mechanism>().map_err(raise)?,
+        tracked,
         executor: by.parse::<Executor>().map_err(raise)?,
         devices,
         synchronise: synchronise.parse().map_err(raise)?,
         transactions,
         seed,
         cuts: cuts.parse().map_err(raise)?,
+        later,
         fault: without.map_err(raise)?,
         jobs,
     };

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use host::{CutScope, Fence};
 use pm::session::{PoolUse, Session, SessionPool, SessionThread};
-use pm::Layout;
+use pm::{Layout, Ticket};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::json;
@@ -105,7 +105,13 @@ impl<T> Drop for SystemPart<T> {
     }
 }
 
-fn usage(offload: bool, fence: &str, number: u8, engine_recovers: bool) -> PyResult<PoolUse> {
+fn usage(
+    offload: bool,
+    fence: &str,
+    number: u8,
+    engine_recovers: bool,
+    group_commit: Option<u64>,
+) -> PyResult<PoolUse> {
     let fence = match fence {
         "read_back" => Fence::ReadBack,
         "posted" => Fence::Posted,
@@ -121,6 +127,7 @@ fn usage(offload: bool, fence: &str, number: u8, engine_recovers: bool) -> PyRes
         fence,
         number,
         engine_recovers,
+        group_commit,
     })
 }
 
@@ -245,10 +252,12 @@ impl PmSystem {
         threads: u8,
         log_bytes: u64,
         spare_pages: u64,
+        tracked: bool,
         offload: bool,
         fence: &str,
         number: u8,
         engine_recovers: bool,
+        group_commit: Option<u64>,
     ) -> PyResult<PmPool> {
         let layout = Layout {
             name: name.into(),
@@ -256,8 +265,9 @@ impl PmSystem {
             threads,
             log_bytes,
             spare_pages,
+            tracked,
         };
-        let usage = usage(offload, fence, number, engine_recovers)?;
+        let usage = usage(offload, fence, number, engine_recovers, group_commit)?;
         self.pool(py, |session| session.create(place, bytes, &layout, usage))
     }
 
@@ -272,8 +282,9 @@ impl PmSystem {
         fence: &str,
         number: u8,
         engine_recovers: bool,
+        group_commit: Option<u64>,
     ) -> PyResult<PmPool> {
-        let usage = usage(offload, fence, number, engine_recovers)?;
+        let usage = usage(offload, fence, number, engine_recovers, group_commit)?;
         self.pool(py, |session| session.open(place, name, usage))
     }
 }
@@ -339,6 +350,31 @@ impl PmThread {
     /// Commits the transaction.
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
         self.thread.call(py, |thread| thread.commit())
+    }
+
+    /// Commits the transaction, which becomes durable later. Returns the number of its ticket.
+    fn commit_later(&self, py: Python<'_>) -> PyResult<u64> {
+        let ticket = self.thread.call(py, |thread| thread.commit_later())?;
+        Ok(ticket.number())
+    }
+
+    /// Waits until a transaction is durable.
+    fn wait(&self, py: Python<'_>, ticket: u64) -> PyResult<()> {
+        let ticket = Ticket::from_number(ticket);
+        self.thread.call(py, |thread| thread.wait(ticket))
+    }
+
+    /// Waits until all transactions of the thread are durable.
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        self.thread.call(py, |thread| thread.sync())
+    }
+
+    /// The last ticket that is known to be durable, and the last one.
+    fn tickets(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
+        let tickets = |thread: &mut SessionThread| {
+            Ok((thread.durable().number(), thread.last_ticket().number()))
+        };
+        self.thread.call(py, tickets)
     }
 
     /// Aborts the transaction.

@@ -69,7 +69,8 @@ pub fn pm_copies(
 /// Inserts into a B-tree of persistent memory, one transaction each.
 #[pyfunction]
 #[pyo3(signature = (design, mechanism, offloaded, fence, inserts, work_ns, threads, seed,
-    model=None, build=None, progress=None, devices=1, synchronise="devices"))]
+    model=None, build=None, progress=None, devices=1, synchronise="devices",
+    tracked=false, group=None))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn pm_transactions(
     py: Python<'_>,
@@ -86,13 +87,17 @@ pub fn pm_transactions(
     progress: Option<Py<PyAny>>,
     devices: usize,
     synchronise: &str,
+    tracked: bool,
+    group: Option<u64>,
 ) -> PyResult<Document> {
     let transactions = Transactions {
+        tracked,
         inserts,
         work_ns,
         threads,
         seed,
         devices,
+        group,
         synchronise: synchronise.parse().map_err(raise)?,
         ..Transactions::from_names(mechanism, offloaded, fence).map_err(raise)?
     };
@@ -106,7 +111,8 @@ pub fn pm_transactions(
 /// work at once.
 #[pyfunction]
 #[pyo3(signature = (design, workload, mechanism, offloaded, fence, transactions, work_ns, seed,
-    build=None, progress=None, devices=1, synchronise="devices"))]
+    build=None, progress=None, devices=1, synchronise="devices",
+    tracked=false, group=None))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn pm_benchmark(
     py: Python<'_>,
@@ -122,18 +128,22 @@ pub fn pm_benchmark(
     progress: Option<Py<PyAny>>,
     devices: usize,
     synchronise: &str,
+    tracked: bool,
+    group: Option<u64>,
 ) -> PyResult<Document> {
     let (fence, ordered) = ::pm_bench::parse_fence_and_order(fence).map_err(raise)?;
     let benchmark = Benchmark {
         workload: workload.to_string(),
         mechanism: mechanism.parse().map_err(raise)?,
         offloaded,
+        tracked,
         fence,
         ordered,
         transactions,
         work_ns,
         seed,
         devices,
+        group,
         synchronise: synchronise.parse().map_err(raise)?,
     };
     benchmark.validate().map_err(raise)?;

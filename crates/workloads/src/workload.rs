@@ -2,7 +2,7 @@
 
 //! Workloads by name: transactions over an index structure.
 
-use pm::{Error, Layout, Mechanism, Ptr, Result, Thread, Transaction};
+use pm::{Error, Layout, Mechanism, Ptr, Result, Thread, Ticket, Transaction};
 use sim::Random;
 
 use crate::logic::{Cache, KeyValue, Logic, Tatp, Tpcc};
@@ -185,20 +185,36 @@ impl Workload {
 
     /// Performs transaction `number`, counted from 0. False if it was aborted.
     pub fn perform(&self, thread: &mut Thread, seed: u64, number: u64) -> Result<bool> {
-        let mut random = Random::new(derive_seed(seed, number));
-        let done = thread.run(|tx| {
-            let at: Ptr<Roots> = tx.root()?;
-            let roots = tx.get(at)?;
-            let mut store = self.tables(tx, &roots);
-            match self.logic.transaction(&mut random, &mut store)? {
-                true => Ok(()),
-                false => Err(Error::Aborted),
-            }
-        });
-        match done {
+        match thread.run(|tx| self.transaction(tx, seed, number)) {
             Ok(()) => Ok(true),
             Err(Error::Aborted) => Ok(false),
             Err(error) => Err(error),
+        }
+    }
+
+    /// The same for a transaction that becomes durable later: its ticket, or nothing if it was
+    /// aborted.
+    pub fn perform_later(
+        &self,
+        thread: &mut Thread,
+        seed: u64,
+        number: u64,
+    ) -> Result<Option<Ticket>> {
+        match thread.run_later(|tx| self.transaction(tx, seed, number)) {
+            Ok(((), ticket)) => Ok(Some(ticket)),
+            Err(Error::Aborted) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn transaction(&self, tx: &mut Transaction<'_>, seed: u64, number: u64) -> Result<()> {
+        let mut random = Random::new(derive_seed(seed, number));
+        let at: Ptr<Roots> = tx.root()?;
+        let roots = tx.get(at)?;
+        let mut store = self.tables(tx, &roots);
+        match self.logic.transaction(&mut random, &mut store)? {
+            true => Ok(()),
+            false => Err(Error::Aborted),
         }
     }
 

@@ -14,6 +14,9 @@ hw/engine/nearpm/rtl/nearpm_order_pkg.sv
 hw/engine/nearpm/rtl/nearpm_filter_recorder.sv
 hw/engine/nearpm/rtl/nearpm_filter.sv
 hw/engine/nearpm/rtl/nearpm_isolate.sv
+hw/engine/nearpm/rtl/nearpm_track.sv
+hw/engine/nearpm/rtl/nearpm_track_set.sv
+hw/engine/nearpm/rtl/nearpm_track_record.sv
 hw/engine/nearpm/rtl/nearpm_contexts.sv
 hw/engine/nearpm/rtl/nearpm_decode.sv
 hw/engine/nearpm/rtl/nearpm_dispatch.sv

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use sim::{LineRange, OrderEvent, OrderedCommand, Time};
-use spec::nearpm::{Command, Operation, LINE};
+use spec::nearpm::{Command, Operation, COMMANDS, LINE};
 
 use super::event_text::{command_text, lines_text};
 use super::{Breach, CheckResult, Invariant};
@@ -68,6 +68,8 @@ struct AcceptedCommand {
     order: u64,
     at: Time,
     command: OrderedCommand,
+    /// Stores before this one have to be persistent when it begins.
+    after_stores: u64,
     /// It was accepted before the last power loss.
     restored: bool,
 }
@@ -100,6 +102,8 @@ pub(super) struct Device {
     queues: Vec<VecDeque<QueuedLine>>,
     loads: Vec<OutstandingLoad>,
     commands: Vec<AcceptedCommand>,
+    /// Order of the last command of the host.
+    last_command: u64,
     left: PowerLossState,
     closed: bool,
 }
@@ -268,10 +272,16 @@ impl Device {
                 self.check_open(|| format!("{} is taken", command_text(&command)))?;
                 let sent = self.accept_sent(command.number)?;
                 self.accesses += 1;
+                // A record that the engine makes by itself may start before stores of the same
+                // epoch are kept. They are to other lines.
+                if usize::from(command.number) < COMMANDS {
+                    self.last_command = self.accesses;
+                }
                 self.commands.push(AcceptedCommand {
                     order: self.accesses,
                     at,
                     command,
+                    after_stores: self.last_command,
                     restored: false,
                 });
                 return Ok(sent);
@@ -557,7 +567,7 @@ impl Device {
         let Some(own) = found else {
             return Ok(());
         };
-        let (order, command) = (own.order, own.command);
+        let (order, command, after_stores) = (own.order, own.command, own.after_stores);
         let event = || format!("{} begins", command_text(&command));
         for old in self.commands.iter().filter(|old| old.order < order) {
             let reads = command.reads.is_some_and(|lines| old.writes(&lines));
@@ -591,7 +601,8 @@ impl Device {
             );
             return Err(breach(Invariant::Order, event(), before, line.at));
         }
-        if let Some(store) = self.stores.iter().find(|s| s.order < order && !s.kept) {
+        let is_late = |s: &&ArrivedStore| s.order < after_stores && !s.kept;
+        if let Some(store) = self.stores.iter().find(is_late) {
             let before = format!("an older store, {}, is not kept", lines_text(&store.lines));
             return Err(breach(Invariant::Persistence, event(), before, store.at));
         }

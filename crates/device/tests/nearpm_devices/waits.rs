@@ -14,7 +14,7 @@ use super::*;
 
 /// Lines of the saved range: see "Persistence domain" in the README of the engine.
 const LINE: usize = 64;
-const FIRST_QUEUE: usize = 273;
+const FIRST_QUEUE: usize = 305;
 const QUEUE: usize = 96;
 const CHANNELS: usize = 2;
 /// Bytes of the pool that commands and stores touch.

@@ -298,12 +298,20 @@ impl Bridge {
                     return Err((access, lite_busy));
                 }
                 let beats = (offset % BEAT + data.len() as u64).div_ceil(BEAT);
-                let at = self.beats_free.max(now);
+                let mut at = self.beats_free.max(now);
                 if at - now >= MAX_BEATS {
                     return Err((access, Some(at - MAX_BEATS + 1)));
                 }
                 let len = data.len() as u64;
-                if self.is_full(ctx) || waits_for_filter(bar, offset, len, ctx) {
+                if self.is_full(ctx) {
+                    return Err((access, None));
+                }
+                match self.track_store(bar, offset, len, at, ctx) {
+                    // It stays late if it waits for other reasons now.
+                    Some(cycles) => at += cycles,
+                    None => return Err((access, None)),
+                }
+                if waits_for_filter(bar, offset, len, ctx) {
                     return Err((access, None));
                 }
                 // Stores that follow a command wait until the engine with the conflict filter has

@@ -302,6 +302,35 @@ impl Bridge {
         self.issue_stores(ctx);
     }
 
+    /// Has the engine make the records that a store needs in a tracked pool. Returns the cycles
+    /// that the store is late; `None`: not all records are in the table.
+    pub(super) fn track_store(
+        &self,
+        bar: Bar,
+        offset: u64,
+        len: u64,
+        at: u64,
+        ctx: &mut SimContext,
+    ) -> Option<u64> {
+        let place = match bar {
+            Bar::Pm => ctx.memory.locate(offset),
+            _ => None,
+        };
+        let filter = ctx.filter.as_deref_mut();
+        let (Some(place), Some(filter)) = (place, filter.filter(|filter| !filter.is_closed()))
+        else {
+            return Some(0);
+        };
+        let tracked = filter.track_store((place.channel, offset, len), at);
+        if !tracked.records.is_empty() {
+            ctx.schedule(at + tracked.cycles, Event::ConflictFilter);
+        }
+        for record in tracked.records {
+            ctx.record_order(|| OrderEvent::CommandAccepted(record));
+        }
+        (!tracked.waits).then_some(tracked.cycles)
+    }
+
     /// The channel has answered a store.
     pub(crate) fn store_answered(&mut self, number: u32, ctx: &mut SimContext) {
         let place = number.wrapping_sub(self.stores_answered as u32) as usize;

@@ -127,7 +127,11 @@ impl FakeDevice {
                 offset,
                 data,
             } => self.command(offset, &data),
-            Mmio::Write { offset, data, .. } => self.memory.write(offset, &data),
+            Mmio::Write { offset, data, .. } => {
+                let bytes = data.len() as u64;
+                self.engine.before_store(&mut self.memory, offset, bytes);
+                self.memory.write(offset, &data);
+            }
             Mmio::Read {
                 bar,
                 offset,

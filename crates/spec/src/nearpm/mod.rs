@@ -9,6 +9,7 @@
 mod command;
 mod log;
 mod peers;
+mod tracking;
 
 pub use command::{
     Command, ErrorBit, ObjectRange, Operation, ReturnValue, MAX_RANGE_BYTES, OFFSET_BITS, RANGES,
@@ -19,12 +20,13 @@ pub use log::{
     DESCRIPTOR_BYTES, FIRST_RECORD, HEADER_BYTES, INCOMPLETE,
 };
 pub use peers::{register, Completion, DEVICES, SEQUENCE_BITS};
+pub use tracking::{Tracking, INTERNAL_RECORDS, TRACKED, TRACKED_LINES};
 
 /// Pools of a device.
 pub const POOLS: u8 = 16;
 /// Threads of a pool.
 pub const THREADS: u8 = 16;
-/// Maximum number of commands in flight.
+/// Maximum number of the host's commands in flight.
 pub const COMMANDS: usize = 64;
 /// Bytes of a line, the unit of order and of atomic writes.
 pub const LINE: u64 = 64;

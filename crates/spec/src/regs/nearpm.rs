@@ -128,6 +128,14 @@ pub mod forget {
     /// Acknowledge or discard.
     pub const FORGET: Field = Field::new(0, 1, 0x0);
 }
+/// Lines recorded.
+pub const TRACKED: u64 = 0x128;
+/// Inside of `TRACKED`.
+pub mod tracked {
+    use super::Field;
+    /// value.
+    pub const VALUE: Field = Field::new(0, 32, 0x0);
+}
 /// Lines in a channel's queue.
 pub const LINES: u64 = 0x140;
 /// From one to the next: Lines in a channel's queue.

@@ -48,20 +48,24 @@ POOLS = (
 class Program:
     """Random commands and accesses; most of them concentrate on few lines."""
 
-    def __init__(self, bench):
-        self.bench, self.random = bench, bench.random
+    def __init__(self, bench, pools=POOLS):
+        self.bench, self.random, self.pools = bench, bench.random, pools
         self.wanted = {}  # number of a command: result and value
         self.redo = {}  # pool, thread: redo records (offset, bytes, target)
 
     async def start(self):
-        for pool in POOLS:
+        for pool in self.pools:
             await self.bench.map_pool(**pool)
-            for thread in range(4):
+            for thread in range(self.threads(pool)):
                 await self.bench.run_command(LOG_OPEN, **self.ids(pool, thread), value=self.random.getrandbits(40))
 
     @staticmethod
     def ids(pool, thread):
         return {"pool": pool["pool"], "process": pool["process"], "thread": thread}
+
+    @staticmethod
+    def threads(pool):
+        return pool.get("threads", 4) & 31
 
     def object_address(self, pool, size):
         """Virtual address of an object."""
@@ -75,16 +79,21 @@ class Program:
         self.wanted[number] = wanted
         return wanted
 
+    async def before_store(self, pool, count):
+        """Called before a store of up to `count` lines."""
+
     async def submit_random(self):
         b, r = self.bench, self.random
-        pool, thread = r.choice(POOLS), r.randrange(4)
+        pool = r.choice(self.pools)
+        thread = r.randrange(self.threads(pool))
         ids = self.ids(pool, thread)
         size = r.choice([1, 8, 64, 100, r.randrange(1, 700), r.randrange(1, 5000) if r.random() < 0.1 else 64])
         kind = r.random()
         if kind < 0.3:
             addr = pool["media"] + self.object_address(pool, 64) - pool["base"]
+            count = r.randrange(1, 5)
+            await self.before_store(pool, count)
             if r.random() < 0.5:
-                count = r.randrange(1, 5)
                 addr = min(addr & ~63, (addr & ~4095) + 4096 - 64 * count)
                 await b.store(addr, r.randbytes(64 * count))
             else:

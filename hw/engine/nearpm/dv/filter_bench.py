@@ -188,7 +188,7 @@ class Bench:
         self.cycle = self.ended = self.stores = self.queued = 0
         self.most_lines = self.most_loads = 0
         for name in (
-            *("freeze_i", "hold_i", "insert_valid_i", "insert_number_i", "insert_ranges_i"),
+            *("freeze_i", "hold_i", "insert_valid_i", "insert_number_i", "insert_ranges_i", "insert_internal_i"),
             *("issue_valid_i", "issue_number_i", "retire_valid_i", "retire_number_i", "save_number_i"),
             *("restore_i", "restore_number_i", "restore_ranges_i", "restore_commands_i", "restore_lines_i"),
             *("queue_save_index_i", "queue_restore_i", "queue_restore_index_i", "queue_restore_data_i"),

@@ -149,9 +149,17 @@ class Bench:
         """Submits a command, also to the model; returns its number and the expected response."""
         text = command(op, **arguments)
         number = await self.submit(text)
-        wanted = self.model.run(text)
+        wanted = self.run_model(text)
         self.note_newer_values()
         return number, wanted
+
+    def run_model(self, text):
+        """Executes a command in the model."""
+        return self.model.run(text)
+
+    def store_in_model(self, addr, data):
+        """Stores data in the model."""
+        self.model.data[addr : addr + len(data)] = data
 
     async def run_command(self, op, **arguments):
         """Submits a command and waits for the expected response: result and value."""
@@ -200,17 +208,19 @@ class Bench:
         s("awburst").value = 1
         s("awid").value = self.random.randrange(4)
         s("awvalid").value = 1
+        self.store_waited = 0
         while True:
             await RisingEdge(d.clk_i)
             if not self.alive:
                 return
             if int(s("awready").value):
                 break
+            self.store_waited += 1
         s("awvalid").value = 0
         for n, (word, strobe) in enumerate(lines):
             self.data[c].append((word, strobe, n == len(lines) - 1))
         self.stores += 1
-        self.model.data[addr : addr + len(data)] = data
+        self.store_in_model(addr, data)
         self.note_newer_values()
 
     async def _write_data(self, c):

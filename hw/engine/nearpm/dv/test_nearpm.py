@@ -55,6 +55,11 @@ def test_nearpm_faults(units):
     run("cocotb_nearpm_faults", units)
 
 
+@UNITS
+def test_nearpm_tracked(units):
+    run("cocotb_nearpm_tracked", units)
+
+
 @pytest.mark.long
 def test_units_sixteen_complete_at_once():
     """The largest number of units complete their commands at once."""

@@ -31,7 +31,7 @@ module dispatch_proof
   input logic                   insert_closed_i,
   input commands_t              ready_i,
   input logic [1:0]             unit_end_i,
-  input logic [1:0][1:0]        unit_error_i,
+  input logic [1:0][2:0]        unit_error_i,
   input logic [1:0]             unit_value_i,
   input logic                   delete_i,
   input logic [LogBits-1:0]     delete_log_i,
@@ -371,9 +371,10 @@ module dispatch_proof
           end_q[u] <= '0;
           end_q[u].value <= 64'(unit_value_i[u]);
           end_q[u].spoiled <= unit_value_i[u];
-          end_q[u].result.read_error <= unit_error_i[u] == 2'd1;
-          end_q[u].result.write_error <= unit_error_i[u] == 2'd2;
-          end_q[u].result.torn <= unit_error_i[u] == 2'd3;
+          end_q[u].result.read_error <= unit_error_i[u] == 3'd1;
+          end_q[u].result.write_error <= unit_error_i[u] == 3'd2;
+          end_q[u].result.torn <= unit_error_i[u] == 3'd3;
+          end_q[u].result.log_full <= unit_error_i[u] == 3'd4;
           end_for_q[u] <= '0;
         end
         if (ends_q[u] && commit_done_ready_i) end_for_q[u] <= end_for_q[u] + 1'b1;
@@ -472,8 +473,10 @@ module dispatch_proof
       .insert_valid_i,
       .insert_number_i,
       .insert_ranges_i   (insert_ranges),
+      .insert_internal_i (1'b0),
       .insert_after_i   (insert_after),
       .inserted_o        (inserted),
+      .present_o         (),
       .ready_o           (ready),
       .issue_valid_i           (issue_valid),
       .issue_number_i    (issue_number),

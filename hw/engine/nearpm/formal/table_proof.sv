@@ -9,13 +9,16 @@ module table_proof
 #(
   /// Asserted property. 0: all guarantees. 1: no command that waited for another one is ever
   /// issued; has to fail.
-  parameter int unsigned Property = 0
+  parameter int unsigned Property = 0,
+  /// 1: some commands are internal records.
+  parameter bit Internal = 1'b0
 ) (
   input logic                   clk_i,
   input logic                   rst_ni,
   input logic                   insert_valid_i,
   input logic [CommandBits-1:0] insert_number_i,
   input logic [9:0]             insert_lines_i,
+  input logic                   insert_internal_i,
   input commands_t              insert_after_i,
   input logic                   issue_valid_i,
   input logic [CommandBits-1:0] issue_number_i,
@@ -62,6 +65,8 @@ module table_proof
   logic save_valid;
   logic [0:0][7:0] save_lines;
   ranges_t insert_ranges;
+  logic internal;
+  assign internal = Internal && insert_internal_i;
 
   assign insert_ranges = '{
           reads: range_of(insert_lines_i[9:5]),
@@ -78,8 +83,10 @@ module table_proof
     .insert_valid_i,
     .insert_number_i,
     .insert_ranges_i   (insert_ranges),
+    .insert_internal_i (internal),
     .insert_after_i,
     .inserted_o        (inserted),
+    .present_o         (),
     .ready_o           (ready),
     .issue_valid_i,
     .issue_number_i,
@@ -135,6 +142,10 @@ module table_proof
   commands_t older_q[Commands], after_q[Commands];
   // Older stores and lines that are still in progress.
   count_t stores_left_q[Commands], lines_left_q[Commands];
+  // The same of the last command of the host, whether it is present or not.
+  count_t last_stores_q, last_lines_q, last_stores, last_lines;
+  assign last_stores = last_stores_q - count_t'(answer_i && stores_q != answered_q && last_stores_q != '0);
+  assign last_lines = last_lines_q - count_t'(write_i && queued_q != written_q && last_lines_q != '0);
   logic [2:0] free_q[Commands];
   logic [2:0] waiting_q;
   commands_t conflict, held, overlapped;
@@ -158,6 +169,8 @@ module table_proof
       waited_q  <= '0;
       retired_q    <= '0;
       waiting_q <= '0;
+      last_stores_q <= '0;
+      last_lines_q <= '0;
       for (int unsigned n = 0; n < Commands; n++) begin
         older_q[n] <= '0;
         after_q[n] <= '0;
@@ -168,7 +181,13 @@ module table_proof
       end
     end else begin
       retired_q <= '0;
-      waiting_q <= (insert_valid_i && !inserted && quiet_i) ? waiting_q + 1'b1 : '0;
+      last_stores_q <= last_stores;
+      last_lines_q <= last_lines;
+      if (inserted && !internal) begin
+        last_stores_q <= stores_q - answered_q - count_t'(answer_i && stores_q != answered_q);
+        last_lines_q <= queued_q - written_q - count_t'(write_i && queued_q != written_q);
+      end
+      waiting_q <= (insert_valid_i && !inserted && (quiet_i || internal)) ? waiting_q + 1'b1 : '0;
       for (int unsigned n = 0; n < Commands; n++) begin
         if (answer_i && stores_q != answered_q && stores_left_q[n] != '0)
           stores_left_q[n] <= stores_left_q[n] - 1'b1;
@@ -191,8 +210,8 @@ module table_proof
         ranges_q[insert_number_i] <= insert_ranges;
         after_q[insert_number_i] <= insert_after_i;
         older_q[insert_number_i] <= present_q & ~(retire_valid_i ? commands_t'(1) << retire_number_i : '0);
-        stores_left_q[insert_number_i] <= stores_q - answered_q - count_t'(answer_i && stores_q != answered_q);
-        lines_left_q[insert_number_i] <= !order[0].overlap ? '0 :
+        stores_left_q[insert_number_i] <= internal ? last_stores : stores_q - answered_q - count_t'(answer_i && stores_q != answered_q);
+        lines_left_q[insert_number_i] <= !order[0].overlap ? '0 : internal ? last_lines :
             queued_q - written_q - count_t'(write_i && queued_q != written_q);
       end
     end
@@ -200,7 +219,7 @@ module table_proof
 
   // ---------------------------------------------------------------- assumptions
 
-  logic insert_q, inserted_q;
+  logic insert_q, inserted_q, internal_q;
   logic [CommandBits-1:0] number_q;
   logic [9:0] lines_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -209,10 +228,11 @@ module table_proof
   end
   always_ff @(posedge clk_i) begin
     number_q <= insert_number_i;
+    internal_q <= internal;
     lines_q  <= insert_lines_i;
   end
 
-  assume property (@(posedge clk_i) !insert_q || (insert_valid_i && insert_number_i == number_q && insert_lines_i == lines_q));
+  assume property (@(posedge clk_i) !insert_q || (insert_valid_i && insert_number_i == number_q && insert_lines_i == lines_q && internal == internal_q));
   assume property (@(posedge clk_i) !insert_valid_i || (!present_q[insert_number_i] && !retired_q[insert_number_i]));
   assume property (@(posedge clk_i) insert_lines_i[8:7] <= insert_lines_i[6:5] && insert_lines_i[3:2] <= insert_lines_i[1:0]);
   assume property (@(posedge clk_i) lookup_lines_i[3:2] <= lookup_lines_i[1:0]);
@@ -235,6 +255,12 @@ module table_proof
     // Each command retires once; none is lost.
     assert property (@(posedge clk_i) disable iff (!rst_ni) retired == retired_q);
     assert property (@(posedge clk_i) disable iff (!rst_ni) busy || present_q == '0);
+    // Commands that wait for unanswered stores are younger than all that do not.
+    for (genvar n = 0; n < Commands; n++) begin : gen_dropped
+      for (genvar m = 0; m < Commands; m++) begin : gen_younger
+        assert property (@(posedge clk_i) disable iff (!rst_ni) !present_q[m] || !older_q[m][n] || !dropped[n] || dropped[m]);
+      end
+    end
     // A lookup returns exactly the commands that the access overlaps.
     assert property (@(posedge clk_i) disable iff (!rst_ni) lookup[0].commands == overlapped);
   end

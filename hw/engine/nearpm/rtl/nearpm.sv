@@ -66,6 +66,7 @@ module nearpm
       dispatch_busy,
       save_busy,
       peers_busy,
+      track_busy,
       regs_open,
       restored,
       restore_failed,
@@ -80,18 +81,42 @@ module nearpm
 
   // ---------------------------------------------------------------- commands
 
+  // `decode_*` are commands of the host, `track_*` internal records. `insert_*` are those that
+  // enter the table.
   logic
-      response_valid, response_ready, insert_valid, inserted, log_open, log_closed, unit_done_valid;
+      response_valid,
+      response_ready,
+      decode_valid,
+      track_valid,
+      inserted,
+      log_open,
+      log_closed,
+      unit_done_valid;
   result_t response;
-  logic [CommandBits-1:0] decode_line;
+  logic [LineWidth-1:0] decode_line;
   page_done_t unit_done;
-  job_t decode_job;
-  ranges_t decode_ranges;
-  logic context_read, pool_write, log_write, close_valid, close_spoiled, pool_overlap;
+  job_t decode_job, track_job, insert_job;
+  ranges_t decode_ranges, track_ranges, insert_ranges;
+  logic [CommandBits-1:0] track_number, insert_number;
+  logic track_contexts, track_read, track_log_write, tracking;
+  logic [LogBits-1:0] track_log;
+  log_t track_new_log;
+  tracked_pool_t [Pools-1:0] tracked_pools, track_pools;
+  logic [NumChannels-1:0] store_present, track_line_valid, track_done;
+  pool_number_t [NumChannels-1:0] track_line_pool;
+  line_t [NumChannels-1:0] track_line;
+  logic
+      context_read,
+      pool_write,
+      decode_log_write,
+      log_write,
+      close_valid,
+      close_spoiled,
+      pool_overlap;
   logic [MediaBits-13:0] first_page, last_page;
-  logic [LogBits-1:0] context_log, close_log;
+  logic [LogBits-1:0] decode_log, context_log, close_log;
   pool_t pool, new_pool;
-  log_t log_read_data, log_write_data;
+  log_t log_read_data, decode_log_write_data, log_write_data;
   logic numbered;
   logic [Devices-1:0] peer_registered_q, peer_notified_q;
   logic [DeviceBits-1:0] own;
@@ -104,6 +129,7 @@ module nearpm
     .rst_ni,
     .freeze_i      (freeze),
     .restore_failed_i      (restore_failed_q),
+    .hold_i        (store_present != '0),
     .busy_o        (decode_busy),
     .cmd_i         (s_page.cmd),
     .line_i        (s_page.line),
@@ -114,7 +140,7 @@ module nearpm
     .response_o      (response),
     .line_o        (decode_line),
     .read_o        (context_read),
-    .index_o       (context_log),
+    .index_o       (decode_log),
     .pool_i        (pool),
     .log_i         (log_read_data),
     .first_page_o  (first_page),
@@ -122,15 +148,23 @@ module nearpm
     .pool_overlap_i    (pool_overlap),
     .pool_write_o  (pool_write),
     .pool_o        (new_pool),
-    .log_write_o   (log_write),
-    .log_o         (log_write_data),
+    .log_write_o   (decode_log_write),
+    .log_o         (decode_log_write_data),
     .own_i         (numbered ? Devices'(1) << own : '0),
     .completed_i   (completed),
-    .insert_valid_o      (insert_valid),
+    .insert_valid_o      (decode_valid),
     .job_o         (decode_job),
     .ranges_o      (decode_ranges),
-    .inserted_i    (inserted)
+    .inserted_i    (inserted && !track_contexts)
   );
+
+  // An internal record and a command of the host are never made at the same time.
+  assign insert_number = track_contexts ? track_number : CommandBits'(decode_line);
+  assign insert_job = track_contexts ? track_job : decode_job;
+  assign insert_ranges = track_contexts ? track_ranges : decode_ranges;
+  assign context_log = track_contexts ? track_log : decode_log;
+  assign log_write = decode_log_write || track_log_write;
+  assign log_write_data = track_contexts ? track_new_log : decode_log_write_data;
 
   // Unit completions have priority over decode responses. A pending response blocks decode, so at
   // most one is outstanding.
@@ -155,7 +189,7 @@ module nearpm
       restore_cancelled,
       restore_context,
       quiet;
-  commands_t save_commands, cancelled, restore_commands, dropped;
+  commands_t save_commands, cancelled, restore_commands, restore_cancelled_commands, dropped;
   logic [NumChannels-1:0][7:0] save_lines, restore_lines;
   logic restore_peers;
   logic [511:0] save_context_data, save_peers_data, restore_data;
@@ -163,7 +197,7 @@ module nearpm
   logic [NumChannels-1:0] restore_entry;
   ns_axi_if master[Masters] ();
 
-  // `nearpm_peers` uses the contexts while no command is being decoded.
+  // `nearpm_peers` uses the contexts while no command is being decoded, and no record made.
   logic peers_read, peers_write;
   logic [LogBits-1:0] peers_log;
   log_t peers_new;
@@ -171,13 +205,15 @@ module nearpm
   nearpm_contexts u_contexts (
     .clk_i,
     .rst_ni,
-    .read_i         (context_read || peers_read),
+    .read_i         (context_read || track_read || peers_read),
     .index_i        ((peers_read || peers_write) ? peers_log : context_log),
     .pool_o         (pool),
     .log_o          (log_read_data),
     .open_o         (log_open),
     .closed_o       (log_closed),
     .mapped_o       (mapped),
+    .tracked_o      (tracked_pools),
+    .tracking_o     (tracking),
     .first_page_i   (first_page),
     .last_page_i    (last_page),
     .pool_overlap_o     (pool_overlap),
@@ -237,6 +273,7 @@ module nearpm
     .restore_commands_o     (restore_commands),
     .restore_lines_o        (restore_lines),
     .restore_cancelled_o       (restore_cancelled),
+    .restore_cancelled_commands_o(restore_cancelled_commands),
     .restore_context_o      (restore_context),
     .restore_context_index_o(restore_context_index),
     .restore_entry_o        (restore_entry),
@@ -274,7 +311,7 @@ module nearpm
 
   nearpm_lookup_if lookup[NumChannels] ();
   nearpm_order_if order[NumChannels] ();
-  commands_t ready, retired, insert_after;
+  commands_t present, ready, retired, insert_after;
   logic issue_valid, retire_valid;
   logic [CommandBits-1:0] issue_number, retire_number;
 
@@ -285,11 +322,13 @@ module nearpm
     .rst_ni,
     .freeze_i          (freeze),
     .busy_o            (table_busy),
-    .insert_valid_i          (insert_valid),
-    .insert_number_i   (decode_line),
-    .insert_ranges_i   (decode_ranges),
+    .insert_valid_i          (decode_valid || track_valid),
+    .insert_number_i   (insert_number),
+    .insert_ranges_i   (insert_ranges),
+    .insert_internal_i (track_contexts),
     .insert_after_i   (insert_after),
     .inserted_o        (inserted),
+    .present_o         (present),
     .ready_o           (ready),
     .issue_valid_i           (issue_valid),
     .issue_number_i    (issue_number),
@@ -316,6 +355,7 @@ module nearpm
 
   for (genvar c = 0; c < NumChannels; c++) begin : gen_filter
     ns_axi_if pm ();
+    ns_axi_if tracked ();
     ns_axi_if nvme ();
 
     nearpm_isolate u_isolate_pm (
@@ -332,6 +372,24 @@ module nearpm
       .isolate_i(restore_failed_q),
       .s_axi (s_hook_nvme[c]),
       .m_axi (nvme)
+    );
+
+    nearpm_track #(
+      .NumChannels(NumChannels),
+      .Granule    (Granule),
+      .Channel    (c)
+    ) u_track (
+      .clk_i,
+      .rst_ni,
+      .tracking_i  (tracking),
+      .pools_i     (track_pools),
+      .present_o   (store_present[c]),
+      .line_valid_o(track_line_valid[c]),
+      .line_pool_o (track_line_pool[c]),
+      .line_o      (track_line[c]),
+      .done_i      (track_done[c]),
+      .s_axi       (pm),
+      .m_axi       (tracked)
     );
 
     nearpm_filter #(
@@ -355,12 +413,66 @@ module nearpm
       .lines_o        (queue_lines[c]),
       .loads_o        (loads[c]),
       .line_error_o   (line_error[c]),
-      .s_pm      (pm),
+      .s_pm      (tracked),
       .m_pm      (m_hook_pm[c]),
       .s_nvme    (nvme),
       .m_nvme    (m_hook_nvme[c])
     );
   end
+
+  // ---------------------------------------------------------------- tracked pools
+
+  logic [Pools-1:0] map;
+  logic generation_valid;
+  // Only one member is used.
+  // verilator lint_off UNUSEDSIGNAL
+  pool_t restored_pool;
+  // verilator lint_on UNUSEDSIGNAL
+
+  // A pool that is mapped or restored has no lines in the set.
+  assign restored_pool = pool_t'(restore_data[$bits(pool_t)-1:0]);
+
+  for (genvar p = 0; p < Pools; p++) begin : gen_map
+    assign map[p] = (pool_write && new_pool.tracked[0] && pool_of(
+        context_log
+    ) == pool_number_t'(p)) ||
+        (restore_context && restored_pool.tracked[0] && restore_context_index == 8'(p));
+  end
+
+  // A log that is empty is one of a new generation.
+  assign generation_valid = (log_write && log_write_data.next == 32'd64) || peers_write;
+
+  nearpm_track_record #(
+    .NumChannels(NumChannels)
+  ) u_track_record (
+    .clk_i,
+    .rst_ni,
+    .freeze_i          (freeze),
+    .busy_o            (track_busy),
+    .pools_i           (tracked_pools),
+    .pools_o           (track_pools),
+    .line_valid_i      (track_line_valid),
+    .line_pool_i       (track_line_pool),
+    .line_i            (track_line),
+    .done_o            (track_done),
+    .commands_free_i   (!decode_busy),
+    .map_i             (map),
+    .generation_valid_i(generation_valid),
+    .generation_log_i  (peers_write ? peers_log : context_log),
+    .contexts_o        (track_contexts),
+    .read_o            (track_read),
+    .log_o             (track_log),
+    .pool_i            (pool),
+    .log_i             (log_read_data),
+    .log_write_o       (track_log_write),
+    .new_log_o         (track_new_log),
+    .present_i         (present),
+    .insert_valid_o    (track_valid),
+    .insert_number_o   (track_number),
+    .insert_job_o      (track_job),
+    .insert_ranges_o   (track_ranges),
+    .inserted_i        (inserted && track_contexts)
+  );
 
   // ---------------------------------------------------------------- units
 
@@ -380,8 +492,8 @@ module nearpm
     .freeze_i        (freeze),
     .busy_o          (dispatch_busy),
     .inserted_i        (inserted),
-    .insert_number_i (decode_line),
-    .insert_job_i    (decode_job),
+    .insert_number_i (insert_number),
+    .insert_job_i    (insert_job),
     .insert_open_i   (log_open),
     .insert_closed_i (log_closed),
     .insert_after_o        (insert_after),
@@ -421,7 +533,7 @@ module nearpm
     .restore_job_i   (restore_job),
     .restore_stale_i (restore_stale),
     .restore_cancelled_i(restore_cancelled),
-    .cancelled_i        (restore_data[511:448])
+    .cancelled_i        (restore_cancelled_commands)
   );
 
   for (genvar b = 0; b < Buses; b++) begin : gen_bus
@@ -513,7 +625,7 @@ module nearpm
   // A failed restore opens the window too: accesses then end with errors instead of waiting.
   assign open_o = open_q || restore_failed_q;
   // After a failed restore nothing changes until a reset.
-  assign busy_o = regs_open || decode_busy || save_busy || (!restore_failed_q && (table_busy || dispatch_busy || peers_busy || peer_registered_q != '0 || peer_notified_q != '0 || filter_busy != '0 || !open_q));
+  assign busy_o = regs_open || decode_busy || save_busy || (!restore_failed_q && (track_busy || table_busy || dispatch_busy || peers_busy || peer_registered_q != '0 || peer_notified_q != '0 || filter_busy != '0 || !open_q));
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -604,7 +716,7 @@ module nearpm
     .commit_done_log_i        (commit_done_log),
     .commit_done_generation_i (commit_done_generation),
     .commit_done_ready_o      (commit_done_ready),
-    .contexts_free_i            (!decode_busy),
+    .contexts_free_i            (!decode_busy && !track_contexts),
     .read_o             (peers_read),
     .write_o            (peers_write),
     .log_o              (peers_log),
@@ -679,7 +791,7 @@ module nearpm
 
   // ---------------------------------------------------------------- register values
 
-  logic [31:0] taken_count_q, refused_count_q, queued_count_q;
+  logic [31:0] taken_count_q, refused_count_q, queued_count_q, tracked_count_q;
   logic [6:0] in_flight_q, most_lines_q, most_lines;
   logic [8:0] loads_q, loads_sum;
   logic [4:0] stores_sum;
@@ -706,6 +818,7 @@ module nearpm
       taken_count_q <= '0;
       refused_count_q <= '0;
       queued_count_q <= '0;
+      tracked_count_q <= '0;
       in_flight_q <= '0;
       most_lines_q <= '0;
       loads_q <= '0;
@@ -714,6 +827,7 @@ module nearpm
       taken_count_q <= taken_count_q + 32'(cmd_fire);
       refused_count_q <= refused_count_q + 32'(refuse_valid);
       queued_count_q <= queued_count_q + 32'(stores_sum);
+      tracked_count_q <= tracked_count_q + 32'(inserted && track_contexts);
       in_flight_q <= in_flight_q + 7'(inserted || restore_command) - 7'(retire_valid && !freeze);
       most_lines_q <= most_lines;
       loads_q <= loads_sum;
@@ -758,6 +872,7 @@ module nearpm
     hwif_in.most_lines.value.next = most_lines_q;
     hwif_in.loads.value.next = loads_q;
     hwif_in.stores.value.next = queued_count_q;
+    hwif_in.tracked.value.next = tracked_count_q;
     hwif_in.domain.restored.next = restored;
     hwif_in.domain.open.next = open_q;
     hwif_in.domain.line_error.next = line_error_q;
@@ -788,9 +903,9 @@ module nearpm
     .clk_i,
     .rst_ni,
     .inserted_i       (inserted),
-    .number_i         (decode_line),
-    .job_i            (decode_job),
-    .ranges_i         (decode_ranges),
+    .number_i         (insert_number),
+    .job_i            (insert_job),
+    .ranges_i         (insert_ranges),
     .answered_i           (response_valid && response_ready && (!freeze || restore_failed_q)),
     .issue_valid_i         (issue_valid && !freeze),
     .issue_number_i   (issue_number),

@@ -21,6 +21,9 @@ module nearpm_contexts
   output logic               closed_o,
   /// A pool is mapped. From a register.
   output logic               mapped_o,
+  /// Tracked pools; whether one is mapped. From registers.
+  output tracked_pool_t [Pools-1:0] tracked_o,
+  output logic               tracking_o,
   /// First and last media page of a pool to be mapped. A cycle later: whether another mapped pool
   /// overlaps them.
   input  logic [MediaBits-13:0] first_page_i,
@@ -48,9 +51,17 @@ module nearpm_contexts
 );
 
   localparam int unsigned Logs = Pools * Threads;
+  typedef logic [6:0] pair_t;
 
   logic [Pools-1:0] mapped_q;
   logic [Logs-1:0] open_q, closed_q, spoiled_q;
+
+  pair_t restore_pair;
+  log_t [1:0] restored;
+  assign restore_pair = pair_t'(restore_index_i - 8'(Pools));
+  for (genvar h = 0; h < 2; h++) begin : gen_restored
+    assign restored[h] = restore_data_i[256*h+:$bits(log_t)];
+  end
 
   // ---------------------------------------------------------------- pools
 
@@ -82,6 +93,37 @@ module nearpm_contexts
       pool_overlap_o <= 1'b1;
   end
 
+  // Of a tracked pool: its log, and whether that takes no records.
+  logic [Pools-1:0] tracked_q, sealed_q;
+  line_t first_log_line_q[Pools], last_log_line_q[Pools];
+  logic [MediaBits-1:0] logs_at;
+
+  assign logs_at = pool_write.media + pool_write.logs;
+
+  always_ff @(posedge clk_i) begin
+    if (pool_write_i || restore_pool) begin
+      tracked_q[pool_place] <= pool_write.tracked[0];
+      first_log_line_q[pool_place] <= line_t'(logs_at >> 6);
+      last_log_line_q[pool_place] <= line_t'((logs_at + pool_write.log_bytes - 1'b1) >> 6);
+    end
+    if (log_write_i && index_i[3:0] == '0)
+      sealed_q[index_i[7:4]] <= log_i.committed || log_i.pending;
+    if (restore_logs && restore_pair[2:0] == '0)
+      sealed_q[restore_pair[6:3]] <= restored[0].committed || restored[0].pending;
+  end
+
+  always_comb begin
+    for (int unsigned p = 0; p < Pools; p++)
+    tracked_o[p] = '{
+        recorded: mapped_q[p] && tracked_q[p] && open_q[p*Threads] && !sealed_q[p],
+        first_page: first_q[p],
+        last_page: last_q[p],
+        first_log_line: first_log_line_q[p],
+        last_log_line: last_log_line_q[p]
+    };
+  end
+  assign tracking_o = (mapped_q & tracked_q) != '0;
+
   always_comb begin
     pool = pools[pool_index];
     pool.mapped = mapped_q[pool_index];
@@ -90,14 +132,12 @@ module nearpm_contexts
 
   // ---------------------------------------------------------------- logs, even and odd
 
-  typedef logic [6:0] pair_t;
-  pair_t pair, save_pair, restore_pair;
+  pair_t pair, save_pair;
   log_t [1:0] logs;
   logic [1:0] open_pair_q, closed_pair_q, spoiled_pair_q;
   logic half_q;
 
   assign save_pair = pair_t'(save_index_i - 8'(Pools));
-  assign restore_pair = pair_t'(restore_index_i - 8'(Pools));
   assign pair = save_i ? save_pair : index_i[7:1];
 
   for (genvar h = 0; h < 2; h++) begin : gen_half
@@ -127,11 +167,6 @@ module nearpm_contexts
   end
 
   // ---------------------------------------------------------------- state with a reset
-
-  log_t [1:0] restored;
-  for (genvar h = 0; h < 2; h++) begin : gen_restored
-    assign restored[h] = restore_data_i[256*h+:$bits(log_t)];
-  end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin

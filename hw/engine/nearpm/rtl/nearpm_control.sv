@@ -76,7 +76,7 @@ module nearpm_control
   state_e state_q;
   job_t job_q;
   result_t result_q;
-  logic move_failed, with_ranges, makes_record, ends_log, multi_device;
+  logic move_failed, with_ranges, makes_record, no_record, ends_log, multi_device;
 
   // Walk over the records.
   logic forward_q;  // from the first record on
@@ -99,6 +99,8 @@ module nearpm_control
   // A commit of several devices leaves the log unchanged.
   assign multi_device = has_peers(job_q);
   assign ends_log = job_q.op inside {OpCommit, OpDelete, OpAbort, OpRecover} && !multi_device;
+  // A record that cannot be made has no bytes: the command fails.
+  assign no_record = makes_record && !with_ranges && job_q.bytes == '0;
   assign move_failed = moved_i && (read_error_i || write_error_i);
 
   // ---------------------------------------------------------------- new records
@@ -284,7 +286,7 @@ module nearpm_control
         StIdle: if (job_valid_i) state_q <= StDecode;
         StDecode:
         unique case (job_q.op)
-          OpUndo, OpRedo, OpCheckpoint, OpUndoRanges, OpCheckpointRanges: state_q <= all_small ? StRecords : StCopy;
+          OpUndo, OpRedo, OpCheckpoint, OpUndoRanges, OpCheckpointRanges: state_q <= no_record ? StMark : all_small ? StRecords : StCopy;
           OpCopy: state_q <= StCopy;
           OpLogOpen, OpCommit, OpCommitRedo, OpDelete: state_q <= StDescriptor;
           OpSwitch: state_q <= StSwitch;
@@ -334,6 +336,7 @@ module nearpm_control
       end
       StDecode: begin
         generation_q <= job_q.value;
+        if (no_record) result_q.log_full <= 1'b1;
         mark_on_failure_q <= makes_record || (job_q.op == OpAbort && job_q.number != '0);
         forward_q <= job_q.op == OpRecover;
         offset_q <= (job_q.op == OpRecover) ? 32'd64 : job_q.previous;

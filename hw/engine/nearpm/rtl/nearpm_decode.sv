@@ -20,6 +20,8 @@ module nearpm_decode
   input  logic                 freeze_i,
   /// The saved state could not be restored: every command is refused. From a register.
   input  logic                 restore_failed_i,
+  /// A store is older than the command of the page, and waits for records. No command is started.
+  input  logic                 hold_i,
   /// A command is being decoded. From a register.
   output logic                 busy_o,
 
@@ -84,6 +86,8 @@ module nearpm_decode
   logic [63:0] word, address, bytes, target, transaction, value, extra;
   op_e op;
   logic [3:0] thread;
+  logic [4:0] threads;  // of a pool to be mapped
+  logic [1:0] tracked;
   logic [16:0] padded;
 
   // Ranges replace all arguments. Each has a byte of the transaction.
@@ -94,6 +98,8 @@ module nearpm_decode
 
   assign with_ranges = has_ranges(op);
   assign range_count = word[26:24];
+  assign threads = extra[4:0];
+  assign tracked = extra[9:8];
   for (genvar n = 0; n < Ranges; n++) begin : gen_range
     localparam int unsigned At = (n == 0) ? 0 : 64 * (n + 1);
     assign ranges[n] = cmd_q[At+:56];
@@ -145,6 +151,7 @@ module nearpm_decode
       multi_device,
       multi_device_invalid;
   sequence_t completed_q;
+  pool_t pool_q;  // of the command
   assign op_known = op inside {OpPoolMap, OpPoolUnmap, OpLogOpen, OpSync, OpUndo, OpRedo, OpCheckpoint, OpUndoRanges,
                                OpCheckpointRanges, OpCommit, OpCommitRedo, OpApply, OpDelete, OpAbort, OpRecover, OpCopy, OpSwitch};
   assign reserved = word[63:48] != '0 || word[31:27] != '0 || word[23:20] != '0 || word[15:12] != '0 ||
@@ -155,7 +162,9 @@ module nearpm_decode
   assign unaligned = (op == OpCheckpoint && (address[11:0] != '0 || bytes[11:0] != '0)) ||
       (op == OpSwitch && target[2:0] != '0) || (op == OpApply && value[5:0] != '0);
   assign map_bad = op == OpPoolMap && (address[11:0] != '0 || bytes[11:0] != '0 || bytes == '0 || target[11:0] != '0 ||
-      transaction[11:0] != '0 || value[5:0] != '0 || value < 64'd192 || value[63:32] != '0 || extra == '0 || extra > 64'(Threads));
+      transaction[11:0] != '0 || value[5:0] != '0 || value < 64'd192 || value[63:32] != '0 ||
+      threads == '0 || threads > 5'(Threads) || extra[63:10] != '0 || extra[7:5] != '0 ||
+      (tracked != '0 && (!tracked[0] || threads != 5'd1)));
 
   // The first `range_count` ranges have bytes, the others are 0.
   always_comb begin
@@ -215,14 +224,16 @@ module nearpm_decode
     last3_q  <= higher(last2_q[0], last2_q[1]);
   end
 
-  // A commit of several devices names this device and a transaction above the last complete one.
+  // A commit of several devices names this device and a transaction above the last complete one. A
+  // tracked pool has none.
   assign multi_device = op == OpCommit && value != '0;
   assign multi_device_invalid = multi_device && (value[63:Devices] != '0 || (value[Devices-1:0] & own_i) == '0 ||
-      transaction[63:SequenceBits] != '0 || transaction[SequenceBits-1:0] <= completed_q);
+      transaction[63:SequenceBits] != '0 || transaction[SequenceBits-1:0] <= completed_q ||
+      (pool_q.mapped && pool_q.tracked != '0));
 
   // ---------------------------------------------------------------- checks against the contexts
 
-  pool_t pool_q, new_mapping;
+  pool_t new_mapping;
   logic mapping_unchanged;
   logic [63:0] address_offset_q, target_offset_q;  // in the pool
   logic [36:0] logs_q;  // bytes of the preceding logs; pool_map: of all logs
@@ -255,13 +266,14 @@ module nearpm_decode
           bytes: bytes[MediaBits-1:0],
           logs: transaction[MediaBits-1:0],
           log_bytes: value[MediaBits-1:0],
-          threads: extra[4:0]
+          threads: threads,
+          tracked: tracked
       };
   assign mapping_unchanged = new_mapping == pool_q;
 
   logic [36:0] product;
   assign product = 37'((op == OpPoolMap) ? value[31:0] : pool_q.log_bytes[31:0]) *
-      37'((op == OpPoolMap) ? extra[4:0] : {1'b0, thread});
+      37'((op == OpPoolMap) ? threads : {1'b0, thread});
 
   // Pages of a pool to be mapped.
   logic [MediaBits-13:0] last_page_q;
@@ -396,7 +408,7 @@ module nearpm_decode
     if (!rst_ni) state_q <= StIdle;
     else begin
       unique case (state_q)
-        StIdle:   if (cmd_valid_i && (!freeze_i || restore_failed_i)) state_q <= StRead;
+        StIdle:   if (cmd_valid_i && !hold_i && (!freeze_i || restore_failed_i)) state_q <= StRead;
         StRead:   state_q <= StSpan;
         StSpan:   state_q <= StSum;
         StSum:    state_q <= StCheck;

@@ -130,10 +130,10 @@ module nearpm_dispatch
         (insert_job_i.op == OpLogOpen || (insert_job_i.op == OpSwitch && is_copy_q[n]));
   end
 
-  // Restored commands have no response.
+  // Restored commands have no response, nor have internal records.
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) response_due_q <= '0;
-    else if (write) response_due_q[write_number] <= !restore_i;
+    else if (write) response_due_q[write_number] <= !restore_i && 32'(write_number) < HostCommands;
   end
 
   // The commands of a pool are stale once the pool is mapped or unmapped.
@@ -310,7 +310,7 @@ module nearpm_dispatch
   assign retire_number_o = end_number_q;
   assign done_valid_o = retire_valid_o && end_response_due_q;
   assign done_data_o = '{
-          line: end_number_q,
+          line: LineWidth'(end_number_q),
           result: 32'(unit_end_q.result),
           value: unit_end_q.value
       };
@@ -328,7 +328,8 @@ module nearpm_dispatch
   // A log is closed by the failure of a command that uses it. A log of the same number with another
   // owner is left unchanged.
   assign end_failed = end_valid_q && (end_delete_q || closes_log_q[end_number_q]) &&
-      (unit_end_q.result.read_error || unit_end_q.result.write_error || unit_end_q.result.torn);
+      (unit_end_q.result.read_error || unit_end_q.result.write_error || unit_end_q.result.torn ||
+       unit_end_q.result.log_full);
   assign end_stale = end_delete_q ? delete_stale_q : stale_q[end_number_q];
   assign close_valid_o = end_failed && !end_stale;
   assign close_spoiled_o = unit_end_q.spoiled;

@@ -9,7 +9,7 @@
 // address arrived; an access of the controller takes 2 cycles.
 //
 // Assumptions:
-// - No store arrives while a command is being inserted.
+// - No store arrives while a command of the host is being inserted.
 // - Bursts stay within 4 KiB. IDs of the stores are arbitrary.
 // - The memory performs writes to one line in the order of their addresses, whatever their IDs.
 // - The memory answers the writes of one ID in order.

@@ -60,7 +60,8 @@ package nearpm_job_pkg;
     ranges_of = '0;
     unique case (job.op)
       OpUndo, OpRedo, OpCheckpoint: begin
-        ranges_of.reads  = bytes_of(job.source, job.bytes);
+        // A record that cannot be made has no bytes; its object is a line.
+        ranges_of.reads  = bytes_of(job.source, (job.bytes == '0) ? 17'd64 : job.bytes);
         ranges_of.writes = record_of(job.target, job.bytes);
       end
       OpUndoRanges, OpCheckpointRanges: begin

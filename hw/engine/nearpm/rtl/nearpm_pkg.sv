@@ -6,6 +6,11 @@ package nearpm_pkg;
 `ifdef NEARPM_SMALL
   // Smallest configuration, for the proofs.
   parameter int unsigned Commands = 4;
+`ifdef NEARPM_INTERNAL
+  parameter int unsigned HostCommands = 2;
+`else
+  parameter int unsigned HostCommands = 4;
+`endif
   parameter int unsigned CommandBits = 2;
   parameter int unsigned QueueLines = 4;
   parameter int unsigned CountBits = 3;
@@ -17,10 +22,15 @@ package nearpm_pkg;
   parameter int unsigned Devices = 2;
   parameter int unsigned DeviceBits = 1;
   parameter int unsigned SequenceBits = 2;
+  parameter int unsigned SetBits = 2;
+  parameter int unsigned SetLines = 2;
+  parameter int unsigned EpochBits = 2;
 `else
-  /// Commands in flight: the lines of the command page. The number of a command is its line.
-  parameter int unsigned Commands = 64;
-  parameter int unsigned CommandBits = 6;
+  /// Commands in flight: the lines of the command page, whose numbers are the commands' numbers,
+  /// then the internal records of tracked pools.
+  parameter int unsigned Commands = 80;
+  parameter int unsigned HostCommands = 64;
+  parameter int unsigned CommandBits = 7;
   /// Lines of the conflict filter's queue in each channel.
   parameter int unsigned QueueLines = 64;
   /// Counters of the conflict filter are modulo 2^CountBits, twice the largest count.
@@ -36,6 +46,11 @@ package nearpm_pkg;
   parameter int unsigned Devices = 4;
   parameter int unsigned DeviceBits = 2;
   parameter int unsigned SequenceBits = 48;
+  /// Set of the recorded lines of a tracked pool: 2^SetBits places, at most SetLines lines an
+  /// epoch, bits of an epoch's number.
+  parameter int unsigned SetBits = 11;
+  parameter int unsigned SetLines = 1024;
+  parameter int unsigned EpochBits = 16;
 `endif
   /// Ranges of a command with several.
   parameter int unsigned Ranges = 7;
@@ -52,6 +67,7 @@ package nearpm_pkg;
   typedef logic [Commands-1:0] commands_t;  // a set of commands
   typedef logic [CountBits-1:0] count_t;
   typedef logic [SequenceBits-1:0] sequence_t;
+  typedef logic [LogBits-ThreadBits-1:0] pool_number_t;
 
   /// Lines of the media, first to last.
   typedef struct packed {
@@ -164,7 +180,19 @@ package nearpm_pkg;
     logic [MediaBits-1:0] logs;  // offset in the pool
     logic [MediaBits-1:0] log_bytes;  // per thread
     logic [4:0]           threads;
+    // bit 0: tracked, the engine records lines before the first store to them; bit 1: its records
+    // are checkpoints
+    logic [1:0]           tracked;
   } pool_t;
+
+  /// What the trackers of stores know of a pool.
+  typedef struct packed {
+    logic                  recorded;  // tracked, and its log takes records now
+    logic [MediaBits-13:0] first_page;
+    logic [MediaBits-13:0] last_page;
+    line_t                 first_log_line;  // lines of its log are not recorded
+    line_t                 last_log_line;
+  } tracked_pool_t;
 
   /// Context of a log.
   typedef struct packed {

@@ -83,6 +83,7 @@ module nearpm_save
   output commands_t                    restore_commands_o,
   output logic [NumChannels-1:0][7:0]  restore_lines_o,
   output logic                         restore_cancelled_o,
+  output commands_t                    restore_cancelled_commands_o,
   output logic                         restore_context_o,
   output logic [7:0]                   restore_context_index_o,
   output logic [NumChannels-1:0]       restore_entry_o,
@@ -105,6 +106,8 @@ module nearpm_save
   localparam int unsigned IndexBits = unsigned'($clog2(Lines + 2));
   localparam int unsigned RangeBits = $bits(object_range_t);
   localparam int unsigned MoreBase = 192;  // ranges after the second one, in a command's second line
+  localparam int unsigned HighCommands = 496;  // in the same line: commands from 64 on that it waits for
+  localparam int unsigned HighCancelled = 432;  // in the first pool's line: cancelled commands from 64 on
   localparam int unsigned BurstBits = 4;
   localparam int unsigned BurstLines = 1 << BurstBits;
   localparam int unsigned Depth = 2 * BurstLines;
@@ -165,7 +168,7 @@ module nearpm_save
   assign is_command = index_q < index_t'(FirstContext);
   assign is_context = !is_command && index_q < index_t'(FirstEntry);
   assign is_peers = index_q >= index_t'(FirstPeers);
-  assign number_o = CommandBits'((index_q - 1'b1) >> 1);
+  assign number_o = is_command ? CommandBits'((index_q - 1'b1) >> 1) : '0;
   assign context_o = 8'(index_q - index_t'(FirstContext));
   assign entry_o = entry_q;
   assign peers_o = (LogBits + 1)'(index_q - index_t'(FirstPeers));
@@ -215,9 +218,11 @@ module nearpm_save
     restore_job_o.more[n] = line_q[MoreBase+(n-1)*RangeBits+:RangeBits];
   end
   assign restore_stale_o = line_q[1];
-  assign restore_commands_o = line_q[64+:Commands];
+  // Commands from 64 on are in other bytes of the line.
+  assign restore_commands_o = commands_t'({line_q[HighCommands+:16], line_q[64+:64]});
   assign restore_lines_o = line_q[128+:8*NumChannels];
   assign restore_cancelled_o = restoring && context_q && context_index_q == '0;
+  assign restore_cancelled_commands_o = commands_t'({line_q[HighCancelled+:16], line_q[448+:64]});
   assign restore_context_o = restoring && context_q;
   assign restore_context_index_o = context_index_q;
   assign restore_entry_o = (restoring && !command_q && !context_q && !peers_q) ? NumChannels'(1) << entry_channel_q : '0;
@@ -262,12 +267,13 @@ module nearpm_save
       gather_data[8+:RangeBits] = job_i.more[0];
       for (int unsigned n = 1; n < Ranges - 1; n++)
       gather_data[MoreBase+(n-1)*RangeBits+:RangeBits] = job_i.more[n];
-      gather_data[64+:Commands] = commands_i;
+      {gather_data[HighCommands+:16], gather_data[64+:64]} = 80'(commands_i);
       gather_data[128+:8*NumChannels] = lines_i;
     end
     if (context_q) begin
       gather_data = context_i;
-      if (context_index_q == '0) gather_data[448+:Commands] = cancelled_i;
+      if (context_index_q == '0)
+        {gather_data[HighCancelled+:16], gather_data[448+:64]} = 80'(cancelled_i);
     end
   end
 

@@ -30,11 +30,16 @@ module nearpm_table
   input  logic                                  insert_valid_i,
   input  logic    [CommandBits-1:0]             insert_number_i,
   input  ranges_t                               insert_ranges_i,
+  /// It is an internal record: it waits only for stores and lines that are older than the last
+  /// command of the host. Held like the number.
+  input  logic                                  insert_internal_i,
   /// Older commands that it waits for regardless of ranges, if they are present at insertion.
   input  commands_t                             insert_after_i,
   /// The command is present from the next cycle on: later accesses see it.
   output logic                                  inserted_o,
 
+  /// Commands that are present. From registers.
+  output commands_t                             present_o,
   /// Commands that wait for nothing and are not issued.
   output commands_t                             ready_o,
   /// A ready command is issued to a unit.
@@ -78,6 +83,7 @@ module nearpm_table
   state_e state_q;
   logic [CommandBits-1:0] number_q;
   ranges_t new_q;
+  logic internal_q;
   commands_t conflicts_q;  // conflicts of the new command
 
   commands_t valid_q, issued_q, ready_q, retired_q;
@@ -97,7 +103,8 @@ module nearpm_table
   assign retired_o = retired_q;
   assign ready_o = freeze_i ? '0 : ready_q & ~issued_q;
   assign busy_o = valid_q != '0 || state_q != StIdle || retired_q != '0;
-  assign inserted_o = state_q == StInsert && quiet == '1 && !freeze_i;
+  assign inserted_o = state_q == StInsert && (quiet == '1 || internal_q) && !freeze_i;
+  assign present_o = valid_q;
 
   // ---------------------------------------------------------------- lookups
 
@@ -150,6 +157,43 @@ module nearpm_table
     if (state_q == StIdle) begin
       number_q <= insert_number_i;
       new_q <= insert_ranges_i;
+      internal_q <= insert_internal_i;
+    end
+  end
+
+  // ---------------------------------------------------------------- last command of the host
+
+  // An internal record precedes a store that has not arrived. Of the older stores to its line, all
+  // since the last command of the host have a record, so it waits only for those before that
+  // command. Commands that wait for unanswered stores are thus always the youngest.
+  logic [NumChannels-1:0] last_stores_q, last_lines_q;
+  count_t [NumChannels-1:0] last_store_count_q, last_line_count_q;
+  logic [NumChannels-1:0] stores_left, lines_left;
+
+  for (genvar c = 0; c < NumChannels; c++) begin : gen_last
+    assign stores_left[c] = last_stores_q[c] && answered[c] != last_store_count_q[c];
+    assign lines_left[c] = last_lines_q[c] && written[c] != last_line_count_q[c];
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      last_stores_q <= '0;
+      last_lines_q  <= '0;
+    end else if (inserted_o && !internal_q) begin
+      for (int unsigned c = 0; c < NumChannels; c++) begin
+        last_stores_q[c] <= stores[c] != answered[c];
+        last_lines_q[c]  <= queued[c] != written[c];
+      end
+    end else begin
+      last_stores_q <= stores_left;
+      last_lines_q  <= lines_left;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (inserted_o && !internal_q) begin
+      last_store_count_q <= stores;
+      last_line_count_q  <= queued;
     end
   end
 
@@ -205,11 +249,11 @@ module nearpm_table
     if (inserted_o) begin
       ranges_q[number_q] <= new_q;
       wait_commands_q[number_q] <= (conflicts_q | (insert_after_i & valid_q)) & ~retired_q;
-      wait_store_count_q[number_q] <= stores;
-      wait_line_count_q[number_q] <= queued;
+      wait_store_count_q[number_q] <= internal_q ? last_store_count_q : stores;
+      wait_line_count_q[number_q] <= internal_q ? last_line_count_q : queued;
       for (int unsigned c = 0; c < NumChannels; c++)
-      wait_stores_q[number_q][c] <= stores[c] != answered[c];
-      wait_lines_q[number_q] <= overlap;
+      wait_stores_q[number_q][c] <= internal_q ? stores_left[c] : stores[c] != answered[c];
+      wait_lines_q[number_q] <= internal_q ? overlap & lines_left : overlap;
     end
     if (restore_i) begin
       ranges_q[restore_number_i] <= restore_ranges_i;

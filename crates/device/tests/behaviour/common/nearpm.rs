@@ -9,7 +9,7 @@ use driver::control::DelayRegisters;
 use driver::page::{CommandPage, CommandResult, SubmittedCommand};
 use driver::{Host, SimHost};
 use sim::{Bar, Device, Time};
-use spec::nearpm::{Command, Descriptor, ErrorBit, Header, Operation};
+use spec::nearpm::{Command, Descriptor, ErrorBit, Header, Operation, Tracking};
 use spec::nvm_delay::Interleave;
 
 use super::{design, model, root};
@@ -37,6 +37,7 @@ pub struct Pool {
     pub logs: u64,
     pub log_bytes: u64,
     pub threads: u64,
+    pub tracking: Tracking,
 }
 
 impl Pool {
@@ -51,6 +52,16 @@ impl Pool {
             logs: 1 << 19,
             log_bytes: 1 << 17,
             threads: 4,
+            tracking: Tracking::Disabled,
+        }
+    }
+
+    /// The same with one thread, without commands for records.
+    pub fn tracked(self, tracking: Tracking) -> Pool {
+        Pool {
+            threads: 1,
+            tracking,
+            ..self
         }
     }
 
@@ -61,7 +72,7 @@ impl Pool {
             target: self.media,
             transaction: self.logs,
             value: self.log_bytes,
-            extra: self.threads,
+            extra: self.threads | self.tracking.bits(),
             ..self.command(Operation::PoolMap, 0)
         }
     }
@@ -185,6 +196,15 @@ impl Kit {
     pub fn with_pool(values: &str) -> (Kit, Pool) {
         let mut kit = Kit::new(values);
         let pool = Pool::new(1, 7, 1 << 20);
+        kit.fine(&pool.map());
+        kit.fine(&pool.open(0, 1));
+        (kit, pool)
+    }
+
+    /// The same with a pool that is tracked.
+    pub fn with_tracked_pool(values: &str, tracking: Tracking) -> (Kit, Pool) {
+        let mut kit = Kit::new(values);
+        let pool = Pool::new(1, 7, 1 << 20).tracked(tracking);
         kit.fine(&pool.map());
         kit.fine(&pool.open(0, 1));
         (kit, pool)

@@ -12,6 +12,7 @@ mod nearpm_alike;
 mod nearpm_beside;
 mod nearpm_errors;
 mod nearpm_faults;
+mod nearpm_tracked;
 mod nvme;
 mod pages;
 mod rates;

@@ -11,15 +11,21 @@ use std::collections::VecDeque;
 
 use spec::nearpm::{LINE, QUEUE_LINES, WAITING_LOADS};
 
+use super::contexts::Contexts;
 use super::table::{
     CommandSet, PrerequisiteProgress, Prerequisites, ReadyCommand, Table, CHANNELS,
 };
 use super::unit_command::{LineRange, UnitCommand};
 use crate::config::{Config, FaultInjection};
-use crate::conflict_filter::{ConflictFilter, StoreDecision};
+use crate::conflict_filter::{ConflictFilter, StoreDecision, TrackedStore};
 
 /// Cycles from a line's data, and from a command's end, until the line is issued.
 const ISSUE_CYCLES: u64 = 3;
+/// Cycles to find out whether the first tracked line of a store has a record, and each further one.
+const FIRST_LOOKUP: u64 = 3;
+const LOOKUP: u64 = 2;
+/// Cycles to insert a record.
+const INSERT: u64 = 5;
 
 /// The dependencies of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,9 +86,15 @@ pub(crate) struct IssuedLine {
     pub(crate) cycle: u64,
 }
 
-/// The filter, and its table of commands.
+/// The filter, its table of commands, and the pools and logs by which it tracks stores.
 pub(crate) struct NearPmFilter {
     pub(super) table: Table,
+    pub(super) contexts: Contexts,
+    /// Number of internal records so far.
+    pub(super) tracked: u32,
+    /// What has come before the last command of the host: an internal record waits for no more,
+    /// since no store of its epoch has changed its line.
+    before_host: Prerequisites,
     channels: Vec<Channel>,
     done: PrerequisiteProgress,
     /// Queued stores whose answer is scheduled: edge and tag.
@@ -110,6 +122,9 @@ impl NearPmFilter {
         let channels = config.storage.channels as usize;
         NearPmFilter {
             table: Table::new(),
+            contexts: Contexts::new(config.storage.bytes - reserved),
+            tracked: 0,
+            before_host: Prerequisites::default(),
             channels: (0..channels).map(|_| Channel::default()).collect(),
             done: PrerequisiteProgress::default(),
             answers: Vec::new(),
@@ -194,21 +209,31 @@ impl NearPmFilter {
 
     /// Inserts a command that follows the first `stores` stores to the PM window.
     pub(super) fn insert(&mut self, number: u8, job: UnitCommand, stores: u64, from: u64) {
-        let ranges = job.ranges();
-        let mut before = Prerequisites {
-            stores,
-            ..Prerequisites::default()
-        };
+        self.before_host.stores = stores;
         for (n, channel) in self.channels.iter().enumerate().take(CHANNELS) {
-            before.writes[n] = channel.passed;
-            let overlaps = |line: &QueuedLine| {
+            self.before_host.writes[n] = channel.passed;
+            self.before_host.lines[n] = channel.queued;
+        }
+        self.insert_after_host(number, job, from);
+    }
+
+    /// Inserts a command that waits only for what has come before the last command of the host.
+    fn insert_after_host(&mut self, number: u8, job: UnitCommand, from: u64) {
+        let ranges = job.ranges();
+        let mut before = self.before_host;
+        for (n, channel) in self.channels.iter().enumerate().take(CHANNELS) {
+            let is_older = |(line, _): &(u64, &QueuedLine)| *line <= self.before_host.lines[n];
+            let overlaps = |(_, line): (u64, &QueuedLine)| {
                 ranges.accesses_overlap(&LineRange {
                     first: line.line,
                     last: line.line,
                 })
             };
-            if channel.lines.iter().any(overlaps) {
-                before.lines[n] = channel.queued;
+            let mut older = (channel.written + 1..)
+                .zip(&channel.lines)
+                .take_while(is_older);
+            if !older.any(overlaps) {
+                before.lines[n] = 0;
             }
         }
         match self.fault_injection {
@@ -357,6 +382,41 @@ impl ConflictFilter for NearPmFilter {
     fn has_waiting_lines(&self, channel: usize) -> bool {
         let channel = self.channels.get(channel);
         channel.is_some_and(|channel| channel.lines.back().is_some_and(|line| !line.begun))
+    }
+
+    fn track_store(
+        &mut self,
+        (channel, addr, bytes): (usize, u64, u64),
+        from: u64,
+    ) -> TrackedStore {
+        let mut tracked = TrackedStore::default();
+        let is_off = self.fault_injection == Some(FaultInjection::Tracking);
+        if is_off || channel >= self.channels.len() || !self.contexts.has_tracked_pool() {
+            return tracked;
+        }
+        let lines = LineRange::of(addr, bytes);
+        for line in lines.first..=lines.last {
+            if !self.contexts.is_tracked(line) {
+                continue;
+            }
+            tracked.cycles += match tracked.cycles {
+                0 => FIRST_LOOKUP,
+                _ => LOOKUP,
+            };
+            let Some(pool) = self.contexts.pool_without_record(line) else {
+                continue;
+            };
+            let Some(number) = self.table.free_internal() else {
+                tracked.waits = true;
+                break;
+            };
+            let job = self.contexts.record_line(pool, line);
+            tracked.cycles += INSERT;
+            self.insert_after_host(number, job, from + tracked.cycles);
+            self.tracked = self.tracked.wrapping_add(1);
+            tracked.records.push(job.ordered(number));
+        }
+        tracked
     }
 
     fn check_store(&self, channel: usize, addr: u64, bytes: u64) -> StoreDecision {

@@ -3,16 +3,21 @@
 //! Pools and logs: the state with which commands are checked and translated.
 
 use spec::nearpm::{
-    next_record, Command, Descriptor, ErrorBit, LogState, ObjectRange, Operation, ALIGN, DEVICES,
-    FIRST_RECORD, LINE, MAX_BYTES, MIN_LOG_BYTES, POOLS, RANGES, SEQUENCE_BITS, THREADS,
+    next_record, Command, Descriptor, ErrorBit, LogState, ObjectRange, Operation, RecordKind,
+    Tracking, ALIGN, DEVICES, FIRST_RECORD, LINE, MAX_BYTES, MIN_LOG_BYTES, POOLS, RANGES,
+    SEQUENCE_BITS, THREADS,
 };
 
 use super::bits::{Reader, Writer};
 use super::peers::Peers;
+use super::tracking::Epoch;
 use super::unit_command::{UnitCommand, UNKNOWN};
 
 /// Bits of a media address in saved state.
 const MEDIA_BITS: u32 = 44;
+/// Lowest bit of tracking in the arguments of pool_map, and the number of its bits.
+const TRACKING: u32 = 8;
+const TRACKING_BITS: u32 = 2;
 /// Bytes of a log's context in saved state.
 pub(super) const LOG_BYTES: usize = 32;
 
@@ -29,6 +34,8 @@ pub(super) struct Pool {
     logs: u64,
     log_bytes: u64,
     threads: u8,
+    /// Records that the engine makes without commands.
+    tracking: Tracking,
 }
 
 /// `log_t`.
@@ -85,6 +92,8 @@ pub(super) struct Contexts {
     media: u64,
     pub(super) pools: Vec<Pool>,
     pub(super) logs: Vec<Log>,
+    /// The present epoch of each tracked pool. It is not saved.
+    epochs: Vec<Epoch>,
 }
 
 /// Arguments that an operation uses in addition to the transaction: address, bytes, target, value,
@@ -134,7 +143,7 @@ fn well_formed(command: &Command) -> bool {
                 .all(|v| aligned(*v, ALIGN))
                 && aligned(value, LINE)
                 && (MIN_LOG_BYTES..1 << 32).contains(&value)
-                && (1..=u64::from(THREADS)).contains(&extra)
+                && Tracking::from_extra(extra).is_some()
                 && bytes > 0
         }
         Undo | Redo | Copy => copied,
@@ -156,6 +165,17 @@ impl Pool {
         self.media + self.logs + u64::from(thread) * self.log_bytes
     }
 
+    /// A byte of the media belongs to the pool.
+    fn contains(&self, at: u64) -> bool {
+        self.mapped && (self.media..self.media + self.bytes).contains(&at)
+    }
+
+    /// A byte of the pool belongs to its logs.
+    fn is_in_logs(&self, at: u64) -> bool {
+        let logs = self.log(0)..self.log(self.threads);
+        logs.contains(&at)
+    }
+
     /// Media address of a range.
     fn place(&self, address: u64, bytes: u64) -> Result<u64, ErrorBit> {
         let offset = address.checked_sub(self.base);
@@ -171,7 +191,79 @@ impl Contexts {
             media,
             pools: vec![Pool::default(); POOLS.into()],
             logs: vec![Log::default(); usize::from(POOLS) * usize::from(THREADS)],
+            epochs: vec![Epoch::default(); POOLS.into()],
         }
+    }
+
+    /// The tracked pool with a line of the media, if stores to the line need records.
+    fn tracked_pool(&self, line: u64) -> Option<usize> {
+        let at = line * LINE;
+        let number = self.pools.iter().position(|pool| pool.contains(at))?;
+        let pool = &self.pools[number];
+        let log = &self.logs[number * usize::from(THREADS)];
+        let makes_records = log.open && !log.committed && log.pending.is_none();
+        let is_tracked = pool.tracking != Tracking::Disabled && !pool.is_in_logs(at);
+        (makes_records && is_tracked).then_some(number)
+    }
+
+    /// A tracked pool is mapped.
+    pub(super) fn has_tracked_pool(&self) -> bool {
+        let mut pools = self.pools.iter();
+        pools.any(|pool| pool.mapped && pool.tracking != Tracking::Disabled)
+    }
+
+    /// Stores to a line of the media need records.
+    pub(super) fn is_tracked(&self, line: u64) -> bool {
+        self.tracked_pool(line).is_some()
+    }
+
+    /// The tracked pool, if any, whose present epoch has no record of a line of the media.
+    pub(super) fn pool_without_record(&self, line: u64) -> Option<usize> {
+        let found = self.tracked_pool(line);
+        found.filter(|number| !self.epochs[*number].has(line))
+    }
+
+    /// Adds the internal record of a line to the log of a tracked pool. If it has no room, the
+    /// command fails as one whose record was accepted and could not be made.
+    pub(super) fn record_line(&mut self, number: usize, line: u64) -> UnitCommand {
+        let pool = &self.pools[number];
+        let log = &mut self.logs[number * usize::from(THREADS)];
+        let epoch = &mut self.epochs[number];
+        let next = next_record(log.next.into(), LINE);
+        let fits = next <= pool.log_bytes && !epoch.is_full();
+        let source = line * LINE;
+        let base = pool.log(0);
+        let job = UnitCommand {
+            operation: match pool.tracking.record_kind() {
+                Some(RecordKind::Checkpoint) => Operation::Checkpoint,
+                _ => Operation::Undo,
+            },
+            log: (number as u8) << 4,
+            source,
+            target: if fits {
+                base + u64::from(log.next)
+            } else {
+                base
+            },
+            bytes: if fits { LINE as u32 } else { 0 },
+            object: source - pool.media,
+            value: log.generation,
+            transaction: 0,
+            number: log.records,
+            previous: log.last,
+            base,
+            pool: pool.media,
+            pool_last: pool.media + pool.bytes - 1,
+            more: [0; RANGES - 1],
+        };
+        if fits {
+            (log.last, log.next) = (log.next, next as u32);
+            log.records += 1;
+            epoch.add(line);
+        } else {
+            epoch.give_up();
+        }
+        job
     }
 
     /// A unit could not execute a command of a thread. `log_inconsistent`: the descriptor could not
@@ -243,7 +335,9 @@ impl Contexts {
         }
         if operation == Commit && value != 0 {
             let own = peers.device().is_some_and(|own| value >> own & 1 == 1);
-            if !own || transaction <= peers.own_progress(log_number) {
+            let other = self.pools[number];
+            let tracked = other.mapped && other.tracking != Tracking::Disabled;
+            if !own || tracked || transaction <= peers.own_progress(log_number) {
                 return Err(ErrorBit::Invalid);
             }
         }
@@ -320,6 +414,7 @@ impl Contexts {
             LogOpen => {
                 *log = Log::empty(value);
                 job.value = value;
+                self.epochs[number].begin();
             }
             Sync => {}
             Undo | Redo | Checkpoint => {
@@ -399,6 +494,7 @@ impl Contexts {
             _ => {
                 (job.number, job.previous) = (log.records, log.last);
                 *log = Log::empty(log.generation.wrapping_add(1));
+                self.epochs[number].begin();
             }
         }
         Ok(Accepted::Unit(job))
@@ -411,6 +507,8 @@ impl Contexts {
     }
 
     fn map(&mut self, command: &Command) -> Result<Accepted, ErrorBit> {
+        let found = Tracking::from_extra(command.extra);
+        let (threads, tracking) = found.ok_or(ErrorBit::Invalid)?;
         let pool = Pool {
             mapped: true,
             process: command.process,
@@ -419,13 +517,14 @@ impl Contexts {
             bytes: command.bytes,
             logs: command.transaction,
             log_bytes: command.value,
-            threads: command.extra as u8,
+            threads,
+            tracking,
         };
         let fits = |begin: u64, bytes: u64, end: u64| {
             let last = begin.checked_add(bytes);
             last.is_some_and(|last| last <= end)
         };
-        let logs = command.value.checked_mul(command.extra);
+        let logs = command.value.checked_mul(threads.into());
         let inside = fits(pool.media, pool.bytes, self.media)
             && fits(pool.base, pool.bytes - 1, u64::MAX)
             && logs.is_some_and(|logs| fits(pool.logs, logs, pool.bytes));
@@ -458,6 +557,7 @@ impl Pool {
         let mut line = [0; 64];
         let mut bits = Writer::new(&mut line);
         for (value, width) in [
+            (self.tracking.bits() >> TRACKING, TRACKING_BITS),
             (self.threads.into(), 5),
             (self.log_bytes, MEDIA_BITS),
             (self.logs, MEDIA_BITS),
@@ -474,7 +574,10 @@ impl Pool {
 
     pub(super) fn from_line(line: &[u8]) -> Pool {
         let mut bits = Reader::new(line);
+        // Only valid values are saved.
+        let tracking = Tracking::from_extra(bits.read(TRACKING_BITS) << TRACKING | 1);
         Pool {
+            tracking: tracking.map_or(Tracking::Disabled, |(_, tracking)| tracking),
             threads: bits.read(5) as u8,
             log_bytes: bits.read(MEDIA_BITS),
             logs: bits.read(MEDIA_BITS),
@@ -541,6 +644,84 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Contexts with a tracked pool of 64 KiB at 1 MiB, whose log has room for `records` records.
+    fn tracked(records: u64) -> Contexts {
+        let mut contexts = Contexts::new(1 << 24);
+        let (peers, map) = (Peers::new(), Command::new(Operation::PoolMap, 1, 3, 0));
+        let map = Command {
+            bytes: 1 << 16,
+            target: 1 << 20,
+            transaction: 1 << 15,
+            value: FIRST_RECORD + 128 * records,
+            extra: Tracking::Undo.bits() | 1,
+            ..map
+        };
+        let open = Command::new(Operation::LogOpen, 1, 3, 0);
+        for command in [map, open] {
+            assert!(contexts.accept_command(Some(command), &peers).is_ok());
+        }
+        contexts
+    }
+
+    #[test]
+    fn tracked_pool_is_saved_with_its_tracking_in_the_lowest_bits() {
+        for (tracking, bits) in [
+            (Tracking::Disabled, 0),
+            (Tracking::Undo, 1),
+            (Tracking::Checkpoint, 3),
+        ] {
+            let pool = Pool {
+                tracking,
+                threads: 1,
+                log_bytes: (1 << MEDIA_BITS) - 64,
+                process: u16::MAX,
+                mapped: true,
+                ..Pool::default()
+            };
+            let line = pool.to_line();
+            assert_eq!(line[0], bits | 1 << 2);
+            // 264 bits; the sets of commands are at 54 and 56.
+            assert_eq!((line[32], &line[33..]), (0xFF, &[0; 31][..]));
+            assert_eq!(Pool::from_line(&line), pool);
+        }
+    }
+
+    #[test]
+    fn tracked_lines_get_one_record_each_until_the_next_epoch() {
+        let mut contexts = tracked(3);
+        let line = (1 << 20) / LINE;
+        let record = |contexts: &mut Contexts, line: u64| {
+            let pool = contexts.pool_without_record(line)?;
+            Some(contexts.record_line(pool, line))
+        };
+        // Before the pool, in its log, after it.
+        for other in [line - 1, line + (1 << 15) / LINE, line + (1 << 16) / LINE] {
+            assert_eq!(record(&mut contexts, other), None, "{other}");
+        }
+        for generation in [0, 1] {
+            for n in 0..3u64 {
+                let made = record(&mut contexts, line + 5 * n).unwrap();
+                assert_eq!((made.bytes, made.value), (64, generation));
+                assert_eq!((made.number, made.object), (n as u32, 320 * n));
+                assert_eq!(made.target - made.base, FIRST_RECORD + 128 * n);
+                assert_eq!(record(&mut contexts, line + 5 * n), None);
+            }
+            let full = record(&mut contexts, line + 1).unwrap();
+            assert_eq!((full.bytes, full.target), (0, full.base));
+            // Nothing more until the next epoch.
+            assert!(contexts.is_tracked(line + 2));
+            assert_eq!(record(&mut contexts, line + 2), None);
+            let abort = Command::new(Operation::Abort, 1, 3, 0);
+            let accepted = contexts.accept_command(Some(abort), &Peers::new());
+            let Ok(Accepted::Unit(job)) = accepted else {
+                panic!("{accepted:?}");
+            };
+            assert_eq!((job.number, job.value), (3, generation));
+        }
+        contexts.close(3 << 4, false);
+        assert_eq!(record(&mut contexts, line), None);
+    }
 
     #[test]
     fn log_context_restores_a_closed_log_as_not_pending() {

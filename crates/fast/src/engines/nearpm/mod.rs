@@ -11,6 +11,7 @@ mod mover;
 mod peers;
 mod saved_state;
 mod table;
+mod tracking;
 mod unit;
 mod unit_command;
 
@@ -18,7 +19,7 @@ use std::ops::Range;
 
 use design::engine::EngineInstance;
 use sim::{OrderEvent, OrderWatch, Time, TraceEvent};
-use spec::nearpm::{register, Command, ErrorBit, Operation};
+use spec::nearpm::{register, Command, ErrorBit, Operation, COMMANDS, TRACKED};
 use spec::regs::nearpm::{
     control, domain, forget, CONTROL, DOMAIN, FORGET, LINES, LINES_COUNT, LINES_STRIDE, LOADS,
     MOST_LINES, REFUSED, STORES, TAKEN, UNDER_WAY, WORKING,
@@ -26,7 +27,7 @@ use spec::regs::nearpm::{
 use spec::regs::Field;
 
 use self::conflict_filter::NearPmFilter;
-use self::contexts::{Accepted, Contexts};
+use self::contexts::Accepted;
 use self::mover::{MoveLimits, NUMBERS};
 use self::peers::Peers;
 use self::saved_state::RestoreOutcome;
@@ -64,7 +65,6 @@ pub(super) struct NearPm {
     pub(super) page_at: Option<u64>,
     bounds: AccessBounds,
     page: Page,
-    contexts: Contexts,
     peers: Peers,
     /// A wake-up that notifies a peer is scheduled.
     notifying: bool,
@@ -72,7 +72,6 @@ pub(super) struct NearPm {
     /// Commands that were accepted, and that were rejected.
     accepted: u32,
     refused: u32,
-    in_flight: u32,
     /// State was restored.
     restored: bool,
     /// State that has to survive was not saved at a power loss. Set until the host clears it.
@@ -96,13 +95,11 @@ impl NearPm {
             page_at: instance.page,
             bounds: AccessBounds::new(instance, config),
             page: Page::new(manifest.arguments.len()),
-            contexts: Contexts::new(config.storage.bytes - manifest.reserved.0),
             peers: Peers::new(),
             notifying: false,
             units: (0..units).map(|n| Unit::new(n, limits)).collect(),
             accepted: 0,
             refused: 0,
-            in_flight: 0,
             restored: false,
             lost: false,
             marked_live: false,
@@ -116,7 +113,8 @@ impl NearPm {
             return;
         }
         let is_numbered = self.peers.device().is_some();
-        let marked_live = self.lost || self.contexts.is_used() || !filter.is_empty() || is_numbered;
+        let marked_live =
+            self.lost || filter.contexts.is_used() || !filter.is_empty() || is_numbered;
         if marked_live != self.marked_live {
             self.marked_live = marked_live;
             self.mark_failed = !saved_state::write_header(filter, marked_live, memory);
@@ -142,11 +140,10 @@ impl NearPm {
             let filter = own_mut(&mut ctx.filter);
             let accepted = match filter.has_failed_restore() {
                 true => Err(ErrorBit::ReadError),
-                false => self.contexts.accept_command(command, &self.peers),
+                false => filter.contexts.accept_command(command, &self.peers),
             };
             match accepted {
                 Ok(Accepted::Unit(job)) => {
-                    self.in_flight += 1;
                     if job.operation == Operation::PoolUnmap {
                         filter.table.unmap_pool(job.log >> 4);
                     }
@@ -238,13 +235,13 @@ impl NearPm {
             return;
         };
         ctx.trace(ctx.now, || TraceEvent::UnitEnds { unit: unit as u8 });
-        let table = &mut own_mut(&mut ctx.filter).table;
-        let stale = table.is_stale(ended.command);
+        let filter = own_mut(&mut ctx.filter);
+        let stale = filter.table.is_stale(ended.command);
         if ended.result != 0 && ended.job.closes_log() {
             if !stale {
-                self.contexts.close(ended.job.log, ended.log_inconsistent);
+                filter.contexts.close(ended.job.log, ended.log_inconsistent);
             }
-            table.close(ended.job.log, stale);
+            filter.table.close(ended.job.log, stale);
         }
         let job = ended.job;
         ctx.record_order(|| OrderEvent::CommandEnded {
@@ -252,7 +249,8 @@ impl NearPm {
             fine: ended.result == 0,
         });
         if ended.result == 0 && job.operation == Operation::Commit && job.bytes != 0 {
-            if let Some(done) = self.contexts.completed_commit(&job).filter(|_| !stale) {
+            let completed = own(&ctx.filter).contexts.completed_commit(&job);
+            if let Some(done) = completed.filter(|_| !stale) {
                 self.peers
                     .complete(job.log, done.sequence, done.participants);
                 self.delete_if_complete(job.log, ctx);
@@ -264,7 +262,7 @@ impl NearPm {
 
     /// Deletes the records of a log when all devices have completed its transaction.
     fn delete_if_complete(&mut self, log: u8, ctx: &mut SimContext) {
-        let Some(pending) = self.contexts.pending(log) else {
+        let Some(pending) = own(&ctx.filter).contexts.pending(log) else {
             return;
         };
         let (sequence, participants) = (pending.sequence, pending.participants);
@@ -273,11 +271,13 @@ impl NearPm {
                 log,
                 transaction: sequence,
             });
-            let (place, descriptor) = self.contexts.delete(log, sequence);
+            let contexts = &mut own_mut(&mut ctx.filter).contexts;
+            let (place, descriptor) = contexts.delete(log, sequence);
             if !ctx.memory.write_unfiltered(place, &descriptor.to_line()) {
                 // The log on the media is unchanged.
-                self.contexts.close(log, false);
-                own_mut(&mut ctx.filter).table.close(log, false);
+                let filter = own_mut(&mut ctx.filter);
+                filter.contexts.close(log, false);
+                filter.table.close(log, false);
                 return;
             }
             self.peers.all_complete(log, sequence);
@@ -332,8 +332,10 @@ impl NearPm {
             ..JobResult::default()
         };
         end.outputs[0] = value;
-        self.page.end_line(command, &end);
-        self.in_flight -= 1;
+        // Internal records answer nobody.
+        if usize::from(command) < COMMANDS {
+            self.page.end_line(command, &end);
+        }
         own_mut(&mut ctx.filter).command_ended(command);
         self.update_header(own(&ctx.filter), ctx.memory);
         ctx.schedule(ctx.now, Event::ConflictFilter);
@@ -347,15 +349,16 @@ impl NearPm {
         let busy = busy.fold(0, |set, (n, unit)| set | u32::from(!unit.is_idle()) << n);
         let lines = LINES..LINES + LINES_STRIDE * LINES_COUNT;
         match at {
-            CONTROL if self.in_flight == 0 => control::IDLE.mask() as u32,
+            CONTROL if filter.table.is_empty() => control::IDLE.mask() as u32,
             TAKEN => self.accepted,
             REFUSED => self.refused,
-            UNDER_WAY => self.in_flight,
+            UNDER_WAY => filter.table.len() as u32,
             WORKING => busy,
             MOST_LINES => most,
             register::DEVICE..register::END => self.peers.read_latched(at),
             LOADS => loads,
             STORES => stores,
+            TRACKED => filter.tracked,
             DOMAIN => {
                 let set = |on: bool, field: Field| if on { field.mask() as u32 } else { 0 };
                 set(self.restored, domain::RESTORED)
@@ -387,8 +390,7 @@ impl NearPm {
     /// left unchanged. False: the save was incomplete.
     pub(super) fn save(&self, filter: &dyn ConflictFilter, memory: &mut Memories) -> bool {
         let filter = of_nearpm(filter);
-        filter.has_failed_restore()
-            || saved_state::save(&self.contexts, &self.peers, filter, self.lost, memory)
+        filter.has_failed_restore() || saved_state::save(&self.peers, filter, self.lost, memory)
     }
 
     /// The writes of [`NearPm::save`]: start address and bytes.
@@ -396,7 +398,7 @@ impl NearPm {
         let filter = of_nearpm(filter);
         let writes = match filter.has_failed_restore() {
             true => Vec::new(),
-            false => saved_state::image(&self.contexts, &self.peers, filter, self.lost),
+            false => saved_state::image(&self.peers, filter, self.lost),
         };
         (filter.reserved, writes)
     }
@@ -410,7 +412,7 @@ impl NearPm {
         memory: &mut Memories,
     ) -> Box<dyn ConflictFilter> {
         let mut filter = NearPmFilter::new(config, reserved, from);
-        let found = saved_state::restore(&mut self.contexts, &mut self.peers, &mut filter, memory);
+        let found = saved_state::restore(&mut self.peers, &mut filter, memory);
         memory.storage_closed = matches!(found, RestoreOutcome::Failed { .. });
         let mut lines = 1;
         match found {
@@ -422,7 +424,6 @@ impl NearPm {
             RestoreOutcome::All { lines: all, lost } => {
                 lines = all;
                 (self.restored, self.lost, self.marked_live) = (true, lost, true);
-                self.in_flight = filter.table.entries().count() as u32;
             }
         }
         filter.close_until(from + OPEN_CYCLES + RESTORE_CYCLES * lines);

@@ -3,12 +3,12 @@
 //! The state that is saved in the reserved range at a power loss: README.md of the engine,
 //! "Persistence domain".
 
-use spec::nearpm::{COMMANDS, LINE, POOLS, QUEUE_LINES, THREADS};
+use spec::nearpm::{LINE, POOLS, QUEUE_LINES, THREADS};
 
 use super::conflict_filter::NearPmFilter;
-use super::contexts::{Contexts, Log, Pool, LOG_BYTES};
+use super::contexts::{Log, Pool, LOG_BYTES};
 use super::peers::{self, Peers};
-use super::table::{Prerequisites, CHANNELS};
+use super::table::{CommandSet, Prerequisites, CHANNELS, PLACES};
 use super::unit_command::UnitCommand;
 use crate::conflict_filter::ConflictFilter;
 use crate::memory::Memories;
@@ -21,12 +21,18 @@ const LOST: usize = 16;
 const BYTES: usize = LINE as usize;
 /// Lines of the image: commands, pools, logs, and each channel's queue.
 const FIRST_COMMAND: usize = 1;
-const FIRST_POOL: usize = FIRST_COMMAND + 2 * COMMANDS;
+const FIRST_POOL: usize = FIRST_COMMAND + 2 * PLACES;
 const FIRST_LOG: usize = FIRST_POOL + POOLS as usize;
 const FIRST_QUEUE: usize = FIRST_LOG + POOLS as usize * THREADS as usize * LOG_BYTES / BYTES;
 const QUEUE: usize = QUEUE_LINES / 2 + QUEUE_LINES;
+/// A set of commands has its low 64 bits at one place and the others at another one.
+type SetPlace = (usize, usize);
 /// Commands whose logs were closed by an error, after the first pool.
-const FAILED: usize = FIRST_POOL * BYTES + 56;
+const FAILED: SetPlace = (FIRST_POOL * BYTES + 56, FIRST_POOL * BYTES + 54);
+/// The commands that a command waits for, in its second line.
+const COMMAND_SET: SetPlace = (8, 62);
+/// The commands that a line of a queue waits for, in its entry.
+const ENTRY_SET: SetPlace = (16, 24);
 /// Flags in the second line of a command: it is present, and its pool has been unmapped.
 const PRESENT: u8 = 1;
 const STALE: u8 = 2;
@@ -43,6 +49,16 @@ fn read_u64(bytes: &[u8], at: usize) -> u64 {
         .iter()
         .rev()
         .fold(0, |value, byte| value << 8 | u64::from(*byte))
+}
+
+fn write_set(bytes: &mut [u8], (low, high): SetPlace, set: CommandSet) {
+    write_u64(bytes, low, set as u64);
+    bytes[high..high + 2].copy_from_slice(&((set >> 64) as u16).to_le_bytes());
+}
+
+fn read_set(bytes: &[u8], (low, high): SetPlace) -> CommandSet {
+    let upper = u16::from_le_bytes([bytes[high], bytes[high + 1]]);
+    CommandSet::from(read_u64(bytes, low)) | CommandSet::from(upper) << 64
 }
 
 /// Bytes of the saved state of a device with this number of channels.
@@ -72,26 +88,20 @@ pub(super) fn write_header(filter: &NearPmFilter, is_live: bool, memory: &mut Me
 /// Saves all state. False: some lines could not be written. The next restore finds this by the CRC
 /// or by the older header.
 pub(super) fn save(
-    contexts: &Contexts,
     peers: &Peers,
     filter: &NearPmFilter,
     lost: bool,
     memory: &mut Memories,
 ) -> bool {
     let mut written = true;
-    for (n, line) in (0..).zip(image(contexts, peers, filter, lost).chunks(BYTES)) {
+    for (n, line) in (0..).zip(image(peers, filter, lost).chunks(BYTES)) {
         written &= memory.write_unfiltered(filter.reserved + n * LINE, line);
     }
     written
 }
 
 /// The saved image.
-pub(super) fn image(
-    contexts: &Contexts,
-    peers: &Peers,
-    filter: &NearPmFilter,
-    lost: bool,
-) -> Vec<u8> {
+pub(super) fn image(peers: &Peers, filter: &NearPmFilter, lost: bool) -> Vec<u8> {
     let channels = filter.channels().min(CHANNELS);
     let first_peer = FIRST_QUEUE + QUEUE * channels;
     let lines = first_peer + peers::LINES;
@@ -103,22 +113,22 @@ pub(super) fn image(
         image[at..at + BYTES].copy_from_slice(&entry.job.to_line());
         entry.job.write_more(&mut image[at + BYTES..at + 2 * BYTES]);
         image[at + BYTES] = PRESENT | if entry.stale { STALE } else { 0 };
-        failed |= u64::from(entry.failed) << number;
-        write_u64(&mut image, at + BYTES + 8, entry.commands);
+        failed |= CommandSet::from(entry.failed) << number;
+        write_set(&mut image[at + BYTES..], COMMAND_SET, entry.commands);
         for channel in 0..channels {
             let before = filter.lines_before(channel, entry.before.lines[channel]);
             image[at + BYTES + 16 + channel] = before as u8;
         }
     }
     let mapped = |(_, pool): &(usize, &Pool)| **pool != Pool::default();
-    for (n, pool) in contexts.pools.iter().enumerate().filter(mapped) {
+    for (n, pool) in filter.contexts.pools.iter().enumerate().filter(mapped) {
         let at = (FIRST_POOL + n) * BYTES;
         image[at..at + BYTES].copy_from_slice(&pool.to_line());
     }
-    write_u64(&mut image, FAILED, failed);
+    write_set(&mut image, FAILED, failed);
     // Most logs were never open and are zeros.
     let used = |(_, log): &(usize, &Log)| **log != Log::default();
-    for (n, log) in contexts.logs.iter().enumerate().filter(used) {
+    for (n, log) in filter.contexts.logs.iter().enumerate().filter(used) {
         let at = FIRST_LOG * BYTES + LOG_BYTES * n;
         image[at..at + LOG_BYTES].copy_from_slice(&log.to_bytes());
     }
@@ -128,7 +138,7 @@ pub(super) fn image(
             let at = first + ENTRY * n;
             write_u64(&mut image, at, line.line | VALID);
             write_u64(&mut image, at + 8, line.strobes);
-            write_u64(&mut image, at + 16, line.commands);
+            write_set(&mut image[at..], ENTRY_SET, line.commands);
             let at = first + (QUEUE_LINES / 2 + n) * BYTES;
             image[at..at + BYTES].copy_from_slice(&line.data);
         }
@@ -144,7 +154,6 @@ pub(super) fn image(
 
 /// Restores the saved state, if any, and marks it as used.
 pub(super) fn restore(
-    contexts: &mut Contexts,
     peers: &mut Peers,
     filter: &mut NearPmFilter,
     memory: &mut Memories,
@@ -181,11 +190,11 @@ pub(super) fn restore(
         return RestoreOutcome::Failed { mark_failed: true };
     }
     let lost = image[LOST] == 1;
-    for (n, pool) in contexts.pools.iter_mut().enumerate() {
+    for (n, pool) in filter.contexts.pools.iter_mut().enumerate() {
         let at = (FIRST_POOL + n) * BYTES;
         *pool = Pool::from_line(&image[at..at + BYTES]);
     }
-    for (n, log) in contexts.logs.iter_mut().enumerate() {
+    for (n, log) in filter.contexts.logs.iter_mut().enumerate() {
         let at = FIRST_LOG * BYTES + LOG_BYTES * n;
         *log = Log::from_bytes(&image[at..at + LOG_BYTES]);
     }
@@ -195,17 +204,17 @@ pub(super) fn restore(
         let job = UnitCommand::from_lines(&image[at..at + BYTES], second)?;
         (image[at + BYTES] & PRESENT != 0).then_some((job, at + BYTES))
     };
-    let all = (0..COMMANDS).filter(|number| command(*number).is_some());
-    let there = all.fold(0u64, |set, number| set | 1 << number);
-    for number in 0..COMMANDS {
+    let all = (0..PLACES).filter(|number| command(*number).is_some());
+    let there = all.fold(0, |set: CommandSet, number| set | 1 << number);
+    for number in 0..PLACES {
         if let Some((job, at)) = command(number) {
             let mut before = Prerequisites::default();
             for channel in 0..channels {
                 before.lines[channel] = image[at + 16 + channel].into();
             }
-            let commands = read_u64(&image, at + 8) & there;
+            let commands = read_set(&image[at..], COMMAND_SET) & there;
             filter.table.restore(number as u8, job, commands, before, 0);
-            let failed = read_u64(&image, FAILED) >> number & 1 == 1;
+            let failed = read_set(&image, FAILED) >> number & 1 == 1;
             let stale = image[at] & STALE != 0;
             filter.table.set_flags(number as u8, failed, stale);
         }
@@ -219,7 +228,7 @@ pub(super) fn restore(
                 break;
             }
             let data = first + (QUEUE_LINES / 2 + n) * BYTES;
-            let commands = read_u64(&image, at + 16) & there;
+            let commands = read_set(&image[at..], ENTRY_SET) & there;
             let (strobes, data) = (read_u64(&image, at + 8), &image[data..data + BYTES]);
             filter.restore_line(channel, line & !VALID, strobes, commands, data);
         }
@@ -228,5 +237,24 @@ pub(super) fn restore(
     RestoreOutcome::All {
         lines: lines as u64,
         lost,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_sets_are_saved_in_two_parts() {
+        for (low, high) in [COMMAND_SET, ENTRY_SET, (56, 54)] {
+            for number in 0..PLACES {
+                let mut line = [0; BYTES];
+                write_set(&mut line, (low, high), 1 << number);
+                let at = if number < 64 { low } else { high } + number % 64 / 8;
+                assert_eq!(line[at], 1 << (number % 8));
+                assert_eq!(line.iter().filter(|byte| **byte != 0).count(), 1);
+                assert_eq!(read_set(&line, (low, high)), 1 << number);
+            }
+        }
     }
 }

@@ -3,15 +3,18 @@
 //! The in-flight access table: accepted commands that have not ended, with the ranges that each
 //! accesses and its dependencies.
 
-use spec::nearpm::{Operation, COMMANDS};
+use spec::nearpm::{Operation, COMMANDS, INTERNAL_RECORDS};
 
 use super::unit_command::{AccessRanges, LineRange, UnitCommand};
 
 /// Maximum number of storage channels.
 pub(super) const CHANNELS: usize = 4;
 
+/// Places of the table: the host's commands, by the line of the page, then internal records.
+pub(super) const PLACES: usize = COMMANDS + INTERNAL_RECORDS;
+
 /// A set of command numbers.
-pub(super) type CommandSet = u64;
+pub(super) type CommandSet = u128;
 
 /// The dependencies of a command other than older commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,7 +75,7 @@ pub(super) struct Table {
 impl Table {
     pub(super) fn new() -> Table {
         Table {
-            entries: (0..COMMANDS).map(|_| None).collect(),
+            entries: (0..PLACES).map(|_| None).collect(),
             count: 0,
             accepted: 0,
         }
@@ -81,6 +84,18 @@ impl Table {
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.count == 0
+    }
+
+    /// Number of commands and internal records in the table.
+    pub(super) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// The lowest free number of an internal record.
+    pub(super) fn free_internal(&self) -> Option<u8> {
+        let mut numbers = COMMANDS..PLACES;
+        let free = numbers.find(|number| self.entries[*number].is_none());
+        free.map(|number| number as u8)
     }
 
     fn iter(&self) -> impl Iterator<Item = (u8, &TableEntry)> {

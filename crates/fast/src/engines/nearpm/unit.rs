@@ -259,6 +259,8 @@ impl Unit {
     fn start_command(&mut self, job: &UnitCommand, ports: &mut EnginePorts) {
         use Operation::*;
         match job.operation {
+            // An internal record without room.
+            Undo | Checkpoint if job.bytes == 0 => self.fail(ErrorBit::LogFull, ports),
             Undo | Redo | Checkpoint | UndoRanges | CheckpointRanges => {
                 let first = job.first_record();
                 match job.records().all(|record| record.bytes <= MAX_SMALL_BYTES) {

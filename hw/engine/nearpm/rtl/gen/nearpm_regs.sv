@@ -239,6 +239,7 @@ module nearpm_regs (
         logic stores;
         logic domain;
         logic forget;
+        logic tracked;
         logic lines[16];
         logic device;
         logic select;
@@ -275,6 +276,7 @@ module nearpm_regs (
         decoded_reg_strb.stores = cpuif_req_masked & (cpuif_addr == 12'h118) & !cpuif_req_is_wr;
         decoded_reg_strb.domain = cpuif_req_masked & (cpuif_addr == 12'h11c) & !cpuif_req_is_wr;
         decoded_reg_strb.forget = cpuif_req_masked & (cpuif_addr == 12'h120) & cpuif_req_is_wr;
+        decoded_reg_strb.tracked = cpuif_req_masked & (cpuif_addr == 12'h128) & !cpuif_req_is_wr;
         for(int i0=0; i0<16; i0++) begin
             decoded_reg_strb.lines[i0] = cpuif_req_masked & (cpuif_addr == 12'h140 + (12)'(i0) * 12'h4) & !cpuif_req_is_wr;
         end
@@ -640,6 +642,9 @@ module nearpm_regs (
             readback_data_var[3] = hwif_in.domain.unread.next;
             readback_data_var[4] = hwif_in.domain.lost.next;
             readback_data_var[5] = hwif_in.domain.unkept.next;
+        end
+        if(rd_mux_addr == 12'h128) begin
+            readback_data_var[31:0] = hwif_in.tracked.value.next;
         end
         for(int i0=0; i0<16; i0++) begin
             if(rd_mux_addr == 12'h140 + (12)'(i0) * 12'h4) begin

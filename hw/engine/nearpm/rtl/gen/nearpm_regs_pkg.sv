@@ -121,6 +121,14 @@ package nearpm_regs_pkg;
     } nearpm_regs__domain__in_t;
 
     typedef struct {
+        logic [31:0] next;
+    } nearpm_regs__tracked__value__in_t;
+
+    typedef struct {
+        nearpm_regs__tracked__value__in_t value;
+    } nearpm_regs__tracked__in_t;
+
+    typedef struct {
         logic [6:0] next;
     } nearpm_regs__lines__value__in_t;
 
@@ -179,6 +187,7 @@ package nearpm_regs_pkg;
         nearpm_regs__loads__in_t loads;
         nearpm_regs__stores__in_t stores;
         nearpm_regs__domain__in_t domain;
+        nearpm_regs__tracked__in_t tracked;
         nearpm_regs__lines__in_t lines[16];
         nearpm_regs__device__in_t device;
         nearpm_regs__seen__in_t seen[8];
