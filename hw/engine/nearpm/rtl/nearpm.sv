@@ -435,9 +435,8 @@ module nearpm
   for (genvar p = 0; p < Pools; p++) begin : gen_map
     assign map[p] = (pool_write && new_pool.tracked[0] && pool_of(
         context_log
-    ) == pool_number_t'(p)) ||
-        (restore_context && restored_pool.mapped && restored_pool.tracked[0] &&
-         restore_context_index == 8'(p));
+    ) == pool_number_t'(p)) || (restore_context && restored_pool.mapped &&
+                                restored_pool.tracked[0] && restore_context_index == 8'(p));
   end
 
   // A log that is empty is one of a new generation.
