@@ -107,7 +107,7 @@
 //! and the library refuses to open its pools. `peers` is found with `tpcc` on two devices, 100
 //! cuts, 24 transactions: 6 cuts with undo, 5 with checkpoints. A cut has to take a commit from one
 //! device and leave it to the other, which is a window of some 200 ns. Shadow and redo have no logs
-//! that wait.
+//! that wait. `tracking` is for tracked pools by the device: 19 of 60 cuts of the B-tree.
 //!
 //! # What it leaves out
 //!

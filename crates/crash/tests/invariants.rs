@@ -559,6 +559,7 @@ impl Campaigns {
         let campaign = Campaign {
             workload: "btree".into(),
             mechanism,
+            tracked: false,
             executor: Executor::Device,
             devices,
             synchronise: Synchronisation::Devices,
