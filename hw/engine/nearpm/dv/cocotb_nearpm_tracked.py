@@ -506,6 +506,7 @@ async def tracked_power_cut_keeps_transactions_whole(dut):
         if value != tag & 0xFF:
             tag = confirmed
         confirmed = tag
+        dut._log.info("cut %d: %d records written back so far, %d logs were closed", n, back, closed)
     dut._log.info("%d records written back; %d logs were closed", back, closed)
     assert back > 20
 

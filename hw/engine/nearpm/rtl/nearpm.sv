@@ -424,7 +424,7 @@ module nearpm
 
   logic [Pools-1:0] map;
   logic generation_valid;
-  // Only one member is used.
+  // Only two members are used.
   // verilator lint_off UNUSEDSIGNAL
   pool_t restored_pool;
   // verilator lint_on UNUSEDSIGNAL
@@ -435,8 +435,8 @@ module nearpm
   for (genvar p = 0; p < Pools; p++) begin : gen_map
     assign map[p] = (pool_write && new_pool.tracked[0] && pool_of(
         context_log
-    ) == pool_number_t'(p)) ||
-        (restore_context && restored_pool.tracked[0] && restore_context_index == 8'(p));
+    ) == pool_number_t'(p)) || (restore_context && restored_pool.mapped &&
+                                restored_pool.tracked[0] && restore_context_index == 8'(p));
   end
 
   // A log that is empty is one of a new generation.
