@@ -155,6 +155,7 @@ FUZZ = {
 CRASH = {
     "workload": "btree", "mechanism": "undo", "by": "device", "cuts": "sampled:2", "transactions": 2, "seed": 1,
     "without": None, "jobs": 1, "model": "fast", "progress": None, "devices": 1, "synchronise": "devices",
+    "tracked": False, "later": None,
 }  # fmt: skip
 CREATE = {
     "progress": None, "timeout_us": 2000, "queue_entries": 64, "trace": None, "skip_idle": True, "commands": None,
@@ -179,11 +180,12 @@ PM = {"model": "fast", "build": None, "progress": None}
 COPIES = PM | {"way": "streamed", "bytes": 64, "count": 1, "seed": 1}
 TRANSACTIONS = PM | {
     "mechanism": "undo", "offloaded": True, "fence": "read_back", "inserts": 2, "work_ns": 0.0,
-    "threads": 1, "seed": 1, "devices": 1, "synchronise": "devices",
+    "threads": 1, "seed": 1, "devices": 1, "synchronise": "devices", "tracked": False, "group": None,
 }  # fmt: skip
 BENCHMARK = {
     "workload": "btree", "mechanism": "undo", "offloaded": True, "fence": "read_back", "transactions": 2,
     "work_ns": 0.0, "seed": 1, "build": None, "progress": None, "devices": 1, "synchronise": "devices",
+    "tracked": False, "group": None,
 }  # fmt: skip
 TIMELINE = {
     "mechanism": "undo", "offloaded": True, "objects": 1, "bytes": 64, "transactions": 1, "devices": 1,
@@ -195,7 +197,7 @@ FRONT = {
     "port": 0, "socket": None, "password": None, "protected": True, "cut_after": None, "cut_at_ps": None,
 }  # fmt: skip
 OVER = {"model": "fast", "devices": 1, "synchronise": "devices"}
-USAGE = {"offload": False, "fence": "read_back", "number": 0, "engine_recovers": False}
+USAGE = {"offload": False, "fence": "read_back", "number": 0, "engine_recovers": False, "group_commit": None}
 SYSTEM = {
     "now_ps": {}, "window_bytes": {}, "has_power": {}, "load": {"offset": 0, "length": 64},
     "store": {"offset": 0, "data": b"x"}, "power_cut": {"cut": "all"}, "power_cut_after": {"ps": 1}, "power_on": {},
@@ -210,7 +212,8 @@ SYSTEM = {
 }  # fmt: skip
 POOL = {"bytes": {}, "check": {}, "resize": {"bytes": 16 << 20}, "thread": {"cpu": 0}, "close": {}}
 THREAD = {
-    "begin": {}, "commit": {}, "abort": {}, "fail": {}, "is_active": {}, "add_range": {"offset": 0, "length": 64},
+    "begin": {}, "commit": {}, "commit_later": {}, "tickets": {}, "wait": {"ticket": 0}, "sync": {}, "abort": {},
+    "fail": {}, "is_active": {}, "add_range": {"offset": 0, "length": 64},
     "write": {"offset": 0, "data": b"x"}, "read": {"offset": 0, "length": 64}, "alloc": {"bytes": 64},
     "free": {"offset": 0}, "root": {}, "set_root": {"offset": 0}, "finish": {}, "counts": {}, "close": {},
 }  # fmt: skip
@@ -802,7 +805,7 @@ def test_hostile_pool_and_thread_arguments():
     kept = None
     for begun in (False, True):
         for name, arguments in THREAD.items():
-            if name in ("begin", "commit", "abort", "fail", "close"):
+            if name in ("begin", "commit", "commit_later", "abort", "fail", "close"):
                 continue
             for key in arguments:
                 for value in values:
