@@ -106,15 +106,13 @@ fn tracked_pools_have_n_transactions_or_one_more() {
     }
 }
 
-/// All programs. The control is found in each.
-#[test]
-#[ignore = "takes seconds"]
-fn tracked_pools_of_all_programs_need_their_records() {
+/// Programs keep their tracked pools. The control is found in each.
+fn tracked_pools_need_their_records(programs: &[&str]) {
     if !matches!(Model::named(Model::Fast), Ok(Model::Fast)) {
         return;
     }
     let campaigns = campaigns(Executor::Device);
-    for name in workloads::NAMES {
+    for name in programs {
         for mechanism in TRACKED {
             campaigns.holds(&tracked(name, mechanism, Executor::Device, "sampled:30"));
             let control = Campaign {
@@ -125,6 +123,12 @@ fn tracked_pools_of_all_programs_need_their_records() {
             assert!(report.violated > 0, "{control:?}: {report:?}");
         }
     }
+}
+
+#[test]
+#[ignore = "takes seconds"]
+fn tracked_pools_of_a_program_need_their_records() {
+    tracked_pools_need_their_records(&["rbtree"]);
 }
 
 #[test]
@@ -279,6 +283,12 @@ fn early_log_deletion_is_detected() {
 
 mod long {
     use super::*;
+
+    #[test]
+    #[ignore = "minutes"]
+    fn tracked_pools_of_all_programs_need_their_records() {
+        tracked_pools_need_their_records(&workloads::NAMES);
+    }
 
     /// Several devices, many cuts.
     #[test]

@@ -32,8 +32,8 @@ const TIMES: [(&str, u64, u64); 24] = [
     ("stores after a copy", 3508, 3808),
     ("more than the queue holds", 9212, 9220),
     ("a command after stores", 2804, 3032),
-    ("coming back", 26524, 37136),
-    ("coming back with a copy", 29620, 40272),
+    ("coming back", 26784, 37800),
+    ("coming back with a copy", 29692, 40912),
 ];
 /// The largest difference of the fast model from the RTL model, in %. It does not hold after a loss
 /// of power, where the fast model neither saves nor reads anything.
