@@ -452,7 +452,7 @@ fn crash_at_every_persist_point_leaves_n_or_one_more() {
 #[test]
 #[ignore = "takes seconds"]
 fn crash_of_a_tracked_pool_at_every_persist_point_leaves_n_or_one_more() {
-    every_point_holds(tracked_cases(1, 12));
+    every_point_holds(tracked_cases(1, 4));
 }
 
 fn every_point_holds(cases: impl Iterator<Item = Case>) {
