@@ -286,8 +286,10 @@ impl ActiveDevice<'_> {
         let filter = self.ctx.filter.as_deref().filter(|_| saves);
         let last = filter.map(|filter| self.engines.last_writes(filter));
         let (at, last) = last.unwrap_or_default();
-        // The media report, and count, a file that was truncated.
-        self.ctx.memory.storage_mut().commit(at, &last);
+        // Accepted commands and stores would be lost with the process. The host learns it by the
+        // count, since the load by which a fence proves them may be one of a register.
+        let kept = self.ctx.memory.storage_mut().commit(at, &last);
+        self.ctx.memory.lost_writes += u64::from(!kept);
     }
 
     /// Receives what has arrived over the link by now.

@@ -65,7 +65,8 @@ pub(crate) struct Memories {
     /// Accesses of PM window and controller to the storage fail, because the conflict filter stays
     /// closed.
     pub(crate) storage_closed: bool,
-    /// Stores of the host that were accepted and queued, and could not be written.
+    /// Stores of the host that were accepted and queued, and could not be written; and times that
+    /// the media could not keep what was accepted.
     pub(crate) lost_writes: u64,
 }
 
