@@ -13,10 +13,21 @@ use std::time::{Duration, Instant};
 use serde_json::{json, Value};
 
 use crate::admission::{Activity, Limits, Phase};
+use crate::store::RequestError;
 use crate::{lock, ForeignProtocol, Protocol, ProtocolHandler, Step, Store};
 
 /// Bytes of replies that are collected before they are sent.
 const SEND_THRESHOLD: usize = 64 << 10;
+
+/// Replies that have not been sent.
+#[derive(Default)]
+struct Replies {
+    bytes: Vec<u8>,
+    /// Requests that they answer.
+    count: usize,
+    /// That of the store when the first one was made: see [`Store::epoch`].
+    epoch: u64,
+}
 
 /// A connection of either kind.
 pub(crate) enum Socket {
@@ -239,16 +250,28 @@ impl Client {
         Ok(())
     }
 
-    /// Waits until the requests that the replies answer are durable. False if they may be lost, so
-    /// that there is nothing to send. `epoch` is that of the first reply.
-    fn settle(&self, shared: &ServerState, out: &[u8], epoch: &mut u64) -> bool {
+    /// Waits until the requests that the replies answer are durable. If they are refused after all,
+    /// each is answered with the reason. False if they may be lost, so that there is nothing to
+    /// send.
+    fn settle(&self, shared: &ServerState, replies: &mut Replies) -> bool {
         let mut store = lock(&shared.store);
-        if out.is_empty() {
-            *epoch = store.epoch();
+        if replies.bytes.is_empty() {
+            (replies.count, replies.epoch) = (0, store.epoch());
             return true;
         }
         // Another client's power loss may have come before this client's replies were sent.
-        *epoch == store.epoch() && store.settle().is_ok()
+        if replies.epoch != store.epoch() {
+            return false;
+        }
+        match store.settle() {
+            Ok(()) => true,
+            Err(RequestError::Refused(why)) => {
+                let each = shared.protocol.error_line(&why);
+                replies.bytes = each.repeat(replies.count).into_bytes();
+                true
+            }
+            Err(RequestError::Power) => false,
+        }
     }
 
     fn send_and_close(
@@ -268,25 +291,27 @@ impl Client {
         mut handler: Box<dyn ProtocolHandler>,
         shared: &ServerState,
     ) -> io::Result<()> {
-        let (mut input, mut out) = (Vec::new(), Vec::new());
+        let (mut input, mut replies) = (Vec::new(), Replies::default());
         let mut chunk = vec![0; 16 << 10];
         // When the current request began to arrive.
         let mut begun: Option<Instant> = None;
-        let mut epoch = lock(&shared.store).epoch();
         loop {
             self.set_phase(Phase::Working, Instant::now());
             let mut at = 0;
             loop {
                 if !self.is_connected(shared) {
-                    return match self.settle(shared, &out, &mut epoch) {
-                        true => self.send(socket, &mut out),
+                    return match self.settle(shared, &mut replies) {
+                        true => self.send(socket, &mut replies.bytes),
                         false => Ok(()),
                     };
                 }
-                if out.is_empty() {
-                    self.settle(shared, &out, &mut epoch);
+                if replies.bytes.is_empty() {
+                    self.settle(shared, &mut replies);
                 }
-                match handler.step(&input[at..], &shared.store, &mut out) {
+                let before = replies.bytes.len();
+                let step = handler.step(&input[at..], &shared.store, &mut replies.bytes);
+                replies.count += usize::from(replies.bytes.len() > before);
+                match step {
                     Step::Complete(used) => {
                         at += used;
                         begun = None;
@@ -295,10 +320,10 @@ impl Client {
                     Step::Partial(used) => at += used,
                     Step::NeedMore => break,
                     Step::Close => {
-                        if !self.settle(shared, &out, &mut epoch) {
-                            out.clear();
+                        if !self.settle(shared, &mut replies) {
+                            replies.bytes.clear();
                         }
-                        return self.send_and_close(socket, &out, shared);
+                        return self.send_and_close(socket, &replies.bytes, shared);
                     }
                     Step::Reject(why) => {
                         let what = format!("rejected a client: {}", why.text());
@@ -307,25 +332,25 @@ impl Client {
                             ForeignProtocol::NotText => &shared.counts.not_text,
                         };
                         shared.count_and_log(of, &what);
-                        if !self.settle(shared, &out, &mut epoch) {
-                            out.clear();
+                        if !self.settle(shared, &mut replies) {
+                            replies.bytes.clear();
                         }
-                        return self.send_and_close(socket, &out, shared);
+                        return self.send_and_close(socket, &replies.bytes, shared);
                     }
                 }
-                if out.len() > SEND_THRESHOLD {
-                    if !self.settle(shared, &out, &mut epoch) {
+                if replies.bytes.len() > SEND_THRESHOLD {
+                    if !self.settle(shared, &mut replies) {
                         return Ok(());
                     }
-                    self.send(socket, &mut out)?;
+                    self.send(socket, &mut replies.bytes)?;
                     self.set_phase(Phase::Working, Instant::now());
                 }
             }
             input.drain(..at);
-            if !self.settle(shared, &out, &mut epoch) {
+            if !self.settle(shared, &mut replies) {
                 return Ok(());
             }
-            self.send(socket, &mut out)?;
+            self.send(socket, &mut replies.bytes)?;
             let now = Instant::now();
             if handler.in_request() || !input.is_empty() {
                 self.set_phase(Phase::Reading, *begun.get_or_insert(now));
@@ -339,8 +364,10 @@ impl Client {
                 let why = format!("a request has to be whole within {seconds} s");
                 shared.count_and_log(&shared.counts.late, &format!("ended a connection: {why}"));
                 let text = match shared.protocol {
-                    Protocol::Redis => format!("-ERR Protocol error: {why}\r\n"),
-                    Protocol::Memcached => format!("SERVER_ERROR {why}\r\n"),
+                    Protocol::Redis => shared
+                        .protocol
+                        .error_line(&format!("Protocol error: {why}")),
+                    Protocol::Memcached => shared.protocol.error_line(&why),
                 };
                 return self.send_and_close(socket, text.as_bytes(), shared);
             }

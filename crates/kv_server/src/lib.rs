@@ -93,6 +93,17 @@ pub enum Protocol {
     Memcached,
 }
 
+impl Protocol {
+    /// The reply to a request that is refused.
+    fn error_line(self, why: &str) -> String {
+        let kind = match self {
+            Protocol::Redis => "-ERR",
+            Protocol::Memcached => "SERVER_ERROR",
+        };
+        format!("{kind} {}\r\n", why.replace(['\r', '\n'], " "))
+    }
+}
+
 impl std::str::FromStr for Protocol {
     type Err = InvalidValue;
 

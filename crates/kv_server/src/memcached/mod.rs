@@ -12,7 +12,8 @@ use sim::Time;
 use crate::store::{AccessMode, RequestError, Store};
 use crate::table::Table;
 use crate::{
-    is_text_start, lock, number, ForeignProtocol, ProtocolHandler, Step, MAX_REPLY, MAX_VALUE,
+    is_text_start, lock, number, ForeignProtocol, Protocol, ProtocolHandler, Step, MAX_REPLY,
+    MAX_VALUE,
 };
 
 /// Most bytes of a key, as in memcached.
@@ -128,8 +129,7 @@ fn write_result(
         Ok(reply) => out.extend(reply),
         Err(RequestError::Refused(_)) if quiet => {}
         Err(RequestError::Refused(text)) => {
-            let text = text.replace(['\r', '\n'], " ");
-            out.extend(format!("SERVER_ERROR {text}\r\n").bytes());
+            out.extend(Protocol::Memcached.error_line(&text).bytes());
         }
         Err(RequestError::Power) => return Step::Close,
     }
