@@ -351,6 +351,21 @@ mod sampled {
         }
     }
 
+    /// A tracked pool, on both models.
+    #[test]
+    #[ignore = "takes seconds"]
+    fn selected_cuts_with_a_tracked_pool_leave_n_transactions_or_one_more() {
+        // A cut takes seconds on the RTL model.
+        let cuts = match Model::named(Model::Fast).unwrap() {
+            Model::Fast => "sampled:20",
+            Model::Rtl => "sampled:4",
+        };
+        campaigns(Executor::Device).holds(&Campaign {
+            transactions: 3,
+            ..tracked("btree", Mechanism::Undo, Executor::Device, cuts)
+        });
+    }
+
     /// Two devices, each of which fails alone after each command: most commits involve both. A
     /// device that does not wait for the other one is found there, independent of timing.
     #[test]

@@ -20,7 +20,7 @@ pub use log::{
     DESCRIPTOR_BYTES, FIRST_RECORD, HEADER_BYTES, INCOMPLETE,
 };
 pub use peers::{register, Completion, DEVICES, SEQUENCE_BITS};
-pub use tracking::{Tracking, INTERNAL_RECORDS, TRACKED, TRACKED_LINES};
+pub use tracking::{Tracking, INTERNAL_RECORDS, TRACKED_LINES};
 
 /// Pools of a device.
 pub const POOLS: u8 = 16;

@@ -9,8 +9,6 @@ use super::{RecordKind, THREADS};
 pub const INTERNAL_RECORDS: usize = 16;
 /// Most lines of a pool that have a record in an epoch.
 pub const TRACKED_LINES: usize = 1024;
-/// Register: number of records that the engine has made without a command.
-pub const TRACKED: u64 = 0x128;
 
 /// Bits of `extra` of pool_map.
 const THREADS_MASK: u64 = 0x1F;

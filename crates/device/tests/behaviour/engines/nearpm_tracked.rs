@@ -8,9 +8,9 @@ use nearpm_model::{Engine, Memory};
 use sim::{Bar, Random};
 use spec::nearpm::{
     payload_crc, Command, ErrorBit, Header, LogState, Operation, RecordKind, RecordWriter,
-    Tracking, INCOMPLETE, INTERNAL_RECORDS, TRACKED, TRACKED_LINES,
+    Tracking, INCOMPLETE, INTERNAL_RECORDS, TRACKED_LINES,
 };
-use spec::regs::nearpm::{TAKEN, UNDER_WAY};
+use spec::regs::nearpm::{TAKEN, TRACKED, UNDER_WAY};
 
 use super::bytes;
 use crate::common::design;

@@ -19,10 +19,10 @@ use std::ops::Range;
 
 use design::engine::EngineInstance;
 use sim::{OrderEvent, OrderWatch, Time, TraceEvent};
-use spec::nearpm::{register, Command, ErrorBit, Operation, COMMANDS, TRACKED};
+use spec::nearpm::{register, Command, ErrorBit, Operation, COMMANDS};
 use spec::regs::nearpm::{
     control, domain, forget, CONTROL, DOMAIN, FORGET, LINES, LINES_COUNT, LINES_STRIDE, LOADS,
-    MOST_LINES, REFUSED, STORES, TAKEN, UNDER_WAY, WORKING,
+    MOST_LINES, REFUSED, STORES, TAKEN, TRACKED, UNDER_WAY, WORKING,
 };
 use spec::regs::Field;
 

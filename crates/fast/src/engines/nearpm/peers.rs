@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 //! The multi-device handler: the transactions of several devices that this device and its peers
-//! have completed, and when their logs may be deleted. See README.md of the engine, "Several
+//! have completed, and when their logs may be deleted. See docs/hardware/nearpm.md, "Several
 //! devices".
 
 use std::collections::VecDeque;

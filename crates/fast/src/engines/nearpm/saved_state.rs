@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//! The state that is saved in the reserved range at a power loss: README.md of the engine,
+//! The state that is saved in the reserved range at a power loss: docs/hardware/nearpm.md,
 //! "Persistence domain".
 
 use spec::nearpm::{LINE, POOLS, QUEUE_LINES, THREADS};

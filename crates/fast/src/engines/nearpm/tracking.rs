@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//! The lines of a tracked pool that have a record: README.md of the engine, "Tracked pools".
+//! The lines of a tracked pool that have a record: docs/hardware/nearpm.md, "Tracked pools".
 
 use std::collections::HashSet;
 

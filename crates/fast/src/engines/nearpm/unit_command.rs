@@ -184,7 +184,7 @@ impl UnitCommand {
         })
     }
 
-    /// The accessed ranges: README.md of the engine, "Order".
+    /// The accessed ranges: docs/hardware/nearpm.md, "Order".
     pub(crate) fn ranges(&self) -> AccessRanges {
         use Operation::*;
         let bytes = u64::from(self.bytes);
