@@ -14,6 +14,7 @@ hw/engine/nearpm/rtl/nearpm_order_pkg.sv
 hw/engine/nearpm/rtl/nearpm_filter_recorder.sv
 hw/engine/nearpm/rtl/nearpm_filter.sv
 hw/engine/nearpm/rtl/nearpm_isolate.sv
+hw/engine/nearpm/rtl/nearpm_rate.sv
 hw/engine/nearpm/rtl/nearpm_track.sv
 hw/engine/nearpm/rtl/nearpm_track_set.sv
 hw/engine/nearpm/rtl/nearpm_track_record.sv

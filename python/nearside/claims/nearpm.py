@@ -27,7 +27,7 @@ from nearside.experiments import (
 from nearside.experiments.registry import Run
 
 
-def _run(context: Context, inserts: int = 2000, seed: int | None = None) -> Run:
+def run_of(context: Context, inserts: int = 2000, seed: int | None = None) -> Run:
     parameters = {"inserts": context.commands(inserts)}
     seed = context.seed if seed is None else seed
     return Run("fast", context.quick, seed, parameters, Design.load("nearpm-paper"))
@@ -47,7 +47,7 @@ def _copies(context: Context, design: str, size: int) -> dict[str, float]:
     """Mean times of each way to make a copy of this size."""
 
     def run() -> dict[str, float]:
-        run = _run(context)
+        run = run_of(context)
         of = nearpm.design(run, design)
         count = context.commands(16)
         return {way: nearpm.copies(run, of, way, size, count)["mean_ns"] for way in nearpm_fig17.WAYS}
@@ -110,7 +110,7 @@ def _region(mechanism: str, design: str, what: str, of: str) -> Callable[[Contex
     def measure(context: Context) -> Measured:
         def runs() -> list[dict[str, Any]]:
             seeds = repeat.seeds(context.seed, {repeat.RUNS: 1 if context.quick else nearpm.RUNS})
-            return [nearpm_fig15.measure(_run(context, seed=seed), (design, mechanism)) for seed in seeds]
+            return [nearpm_fig15.measure(run_of(context, seed=seed), (design, mechanism)) for seed in seeds]
 
         rows = context.once(("nearpm.region", design, mechanism), runs)
         key = "ns" if of == "transaction" else "consistency_ns"
@@ -125,7 +125,7 @@ def _region(mechanism: str, design: str, what: str, of: str) -> Callable[[Contex
 def _whole(context: Context, mechanism: str) -> dict[str, Any]:
     """A row of figures 1 and 16."""
     key = ("nearpm.program", mechanism)
-    return context.once(key, lambda: nearpm_fig16.measure(_run(context), ("nearpm-paper", mechanism)))
+    return context.once(key, lambda: nearpm_fig16.measure(run_of(context), ("nearpm-paper", mechanism)))
 
 
 def _program(mechanism: str, what: str) -> Callable[[Context], Measured]:
@@ -201,7 +201,7 @@ for _mechanism, _least in CXL_REGIONS.items():
 
 def _stores(mechanism: str, interval: int) -> Callable[[Context], Measured]:
     def measure(context: Context) -> Measured:
-        row = nearpm_stores.measure(_run(context), (mechanism, interval))
+        row = nearpm_stores.measure(run_of(context), (mechanism, interval))
         text = f"{row['cpu_ns']:.0f} ns by the CPU, {row['engine_ns']:.0f} ns offloaded, {row['commands']:.1f} commands"
         return Measured(row["regions"], text)
 
@@ -251,7 +251,7 @@ for _mechanism, _part in nearpm.PAPER_COPIES.items():
 def _over(mechanism: str, name: str) -> Callable[[Context], Measured]:
     def measure(context: Context) -> Measured:
         def all_of_them() -> dict[str, Any]:
-            return nearpm_fig16_devices.measure(_run(context, 1000), mechanism)
+            return nearpm_fig16_devices.measure(run_of(context, 1000), mechanism)
 
         row = context.once(("nearpm.devices", mechanism), all_of_them)
         text = f"{row[f'{name}_cpu_ns']:.0f} ns by the CPU, {row[f'{name}_ns']:.0f} ns offloaded"
@@ -282,7 +282,7 @@ for _mechanism, _configurations in DEVICES.items():
 def _programs(mechanism: str, name: str) -> Callable[[Context], Measured]:
     def measure(context: Context) -> Measured:
         def all_of_them() -> list[dict[str, Any]]:
-            run = _run(context)
+            run = run_of(context)
             run.parameters = {"transactions": context.commands(300), "workloads": nearpm_fig18.WORKLOADS}
             own = [case for case in nearpm_fig18.cases(run) if case[0] == mechanism]
             return [nearpm_programs.measure(run, case) for case in own]
@@ -341,7 +341,7 @@ for _mechanism, _least_of in PROGRAM_REGIONS.items():
 def _units(mechanism: str) -> Callable[[Context], Measured]:
     def measure(context: Context) -> Measured:
         # The first insertions change fewer pages, which must not dominate a quick run.
-        run = _run(context, 4000 if context.quick else 1000)
+        run = run_of(context, 4000 if context.quick else 1000)
         one, four = (context.once(("nearpm.units", n), partial(nearpm_fig19.measure, run, n)) for n in (1, 4))
         gain = four[mechanism] / one[mechanism]
         return Measured(gain, f"over the CPU {one[mechanism]:.2f}x with one, {four[mechanism]:.2f}x with four")
@@ -368,7 +368,7 @@ def _threads(mechanism: str, threads: int, who: str) -> Callable[[Context], Meas
     def measure(context: Context) -> Measured:
         def run() -> dict[str, Any]:
             # Shorter runs end before shadow paging has used all places.
-            whole = _run(context)
+            whole = run_of(context)
             whole.parameters = {"inserts": 400}
             return nearpm_fig20.measure(whole, threads)
 
@@ -407,7 +407,7 @@ for _who, _of_threads, _how in (
 
 def _parallel(mechanism: str) -> Callable[[Context], Measured]:
     def measure(context: Context) -> Measured:
-        run = _run(context)
+        run = run_of(context)
         run.parameters = {"transactions": context.commands(200), "workloads": nearpm_fig18.WORKLOADS}
         rows = [nearpm_fig18.measure(run, case) for case in nearpm_fig18.cases(run) if case[0] == mechanism]
         detail = ", ".join(f"{row['workload']} {row['durable']:.1f}" for row in rows)
@@ -435,7 +435,7 @@ for _mechanism, _stated in nearpm_fig18.PAPER.items():
 def _beside(kind: str, key: str, model: str) -> Callable[[Context], Measured]:
     def measure(context: Context) -> Measured:
         def run() -> dict[str, Any]:
-            of = nearpm.design(_run(context), "nearpm")
+            of = nearpm.design(run_of(context), "nearpm")
             return dict(beside.measure(of, kind, seed=context.seed, quick=context.quick, model=model))
 
         row = context.once(("nearpm.beside", kind, model), run)

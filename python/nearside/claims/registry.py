@@ -21,6 +21,7 @@ MODULES = (
     "pm",
     "engines",
     "nearpm",
+    "nearpm_modes",
     "sort",
     "rtl",
     "fast",

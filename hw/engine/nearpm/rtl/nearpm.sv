@@ -23,8 +23,11 @@ module nearpm
   parameter longint unsigned MediaBytes = 64'h4000_0000,
   /// Units, 1 to 16.
   parameter int unsigned Units = 4,
-  /// Lines that each unit may read in 1024 cycles, 1 to 1024.
-  parameter int unsigned UnitLines = 1024
+  /// Lines that a unit may read in 1024 cycles, 1 to 1024.
+  parameter int unsigned UnitLines = 1024,
+  /// Units that share this rate. They are contexts of one unit of that rate: it executes as many
+  /// commands at once.
+  parameter int unsigned RateUnits = 1
 ) (
   input  logic     clk_i,
   input  logic     rst_ni,
@@ -536,16 +539,51 @@ module nearpm
     .cancelled_i        (restore_cancelled_commands)
   );
 
+  // Unit n reads at rate n, modulo their number. So units that are assigned first share none.
+  localparam int unsigned Rates = (Units + RateUnits - 1) / RateUnits;
+  logic [Units-1:0] read_request, read_accepted, read_open;
+  logic [Units-1:0][7:0] read_len;
+
+  for (genvar r = 0; r < Rates; r++) begin : gen_rate
+    localparam int unsigned Sharing = (Units - r + Rates - 1) / Rates;
+    logic [Sharing-1:0] request, accepted, open;
+    logic [Sharing-1:0][7:0] len;
+
+    for (genvar s = 0; s < Sharing; s++) begin : gen_sharing
+      assign request[s] = read_request[r+s*Rates];
+      assign accepted[s] = read_accepted[r+s*Rates];
+      assign len[s] = read_len[r+s*Rates];
+      assign read_open[r+s*Rates] = open[s];
+    end
+
+    nearpm_rate #(
+      .Units     (Sharing),
+      .Lines     (UnitLines),
+      .BurstBytes(BurstBytes)
+    ) u_rate (
+      .clk_i,
+      .rst_ni,
+      .request_i (request),
+      .accepted_i(accepted),
+      .len_i     (len),
+      .open_o    (open)
+    );
+  end
+
   for (genvar b = 0; b < Buses; b++) begin : gen_bus
     localparam int unsigned Here = (Units - b * PerBus < PerBus) ? Units - b * PerBus : PerBus;
     ns_axi_if unit[Here] ();
     ns_axi_if bus ();
 
     for (genvar u = 0; u < Here; u++) begin : gen_unit
+      ns_axi_if own ();
+      assign read_request[b*PerBus+u] = own.ar_valid;
+      assign read_accepted[b*PerBus+u] = own.ar_valid && own.ar_ready;
+      assign read_len[b*PerBus+u] = own.ar.len;
+
       nearpm_unit #(
         .BurstBytes(BurstBytes),
-        .Bursts    (Bursts),
-        .Lines     (UnitLines)
+        .Bursts    (Bursts)
       ) u_unit (
         .clk_i,
         .rst_ni,
@@ -555,7 +593,14 @@ module nearpm
         .end_o      (unit_end[b*PerBus+u]),
         .end_valid_o(unit_end_valid[b*PerBus+u]),
         .end_ready_i(unit_end_ready[b*PerBus+u]),
-        .m_axi      (unit[u])
+        .m_axi      (own)
+      );
+
+      ns_axi_gate u_pace (
+        .aw_open_i(1'b1),
+        .ar_open_i(read_open[b*PerBus+u]),
+        .s_axi    (own),
+        .m_axi    (unit[u])
       );
     end
 

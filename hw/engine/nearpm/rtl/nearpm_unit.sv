@@ -10,9 +10,7 @@ module nearpm_unit
   /// Bytes of a burst.
   parameter int unsigned BurstBytes = 1024,
   /// Bursts in flight per direction, a power of two; IDs are 0 to Bursts-1.
-  parameter int unsigned Bursts = 4,
-  /// Lines that the unit may read in 1024 cycles, 1 to 1024. 1024: as many as the bus carries.
-  parameter int unsigned Lines = 1024
+  parameter int unsigned Bursts = 4
 ) (
   input  logic     clk_i,
   input  logic     rst_ni,
@@ -36,7 +34,6 @@ module nearpm_unit
   logic [511:0] line;
   logic [31:0] crc;
   logic header_found;
-  ns_axi_if mover ();
 
   nearpm_control u_control (
     .clk_i,
@@ -83,34 +80,8 @@ module nearpm_unit
     .line_o       (line),
     .crc_o        (crc),
     .header_found_o       (header_found),
-    .m_axi        (mover)
-  );
-
-  // Lines read ahead of the permitted rate, in 1/1024 cycles. No burst is requested until it is 0.
-  localparam int unsigned AheadBits = 10 + unsigned'($clog2(BurstBytes / 64)) + 1;
-  logic [AheadBits-1:0] ahead_q;
-  logic open;
-
-  assign open = Lines == 1024 || ahead_q == '0;
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) ahead_q <= '0;
-    else if (m_axi.ar_valid && m_axi.ar_ready)
-      ahead_q <= AheadBits'((AheadBits'(m_axi.ar.len) + 1'b1) << 10) - AheadBits'(Lines);
-    else if (ahead_q > AheadBits'(Lines)) ahead_q <= ahead_q - AheadBits'(Lines);
-    else ahead_q <= '0;
-  end
-
-  ns_axi_gate u_pace (
-    .aw_open_i(1'b1),
-    .ar_open_i(open),
-    .s_axi    (mover),
     .m_axi
   );
-
-  if (Lines < 1 || Lines > 1024) begin : gen_bad_lines
-    $error("nearpm_unit: Lines has to be 1 to 1024");
-  end
 
   `NS_ASSERT(address_is_stable, !$past(rst_ni) || !$past(m_axi.ar_valid && !m_axi.ar_ready)
              || m_axi.ar_valid)

@@ -28,7 +28,7 @@ use spec::regs::Field;
 
 use self::conflict_filter::NearPmFilter;
 use self::contexts::Accepted;
-use self::mover::{MoveLimits, NUMBERS};
+use self::mover::{MoveLimits, ReadRate, NUMBERS};
 use self::peers::Peers;
 use self::saved_state::RestoreOutcome;
 use self::table::ReadyCommand;
@@ -69,6 +69,8 @@ pub(super) struct NearPm {
     /// A wake-up that notifies a peer is scheduled.
     notifying: bool,
     units: Vec<Unit>,
+    /// Unit n reads at rate n, modulo their number.
+    rates: Vec<ReadRate>,
     /// Commands that were accepted, and that were rejected.
     accepted: u32,
     refused: u32,
@@ -98,6 +100,10 @@ impl NearPm {
             peers: Peers::new(),
             notifying: false,
             units: (0..units).map(|n| Unit::new(n, limits)).collect(),
+            rates: {
+                let sharing = parameter("rate_units", 1).max(1) as u32;
+                vec![ReadRate::default(); units.div_ceil(sharing) as usize]
+            },
             accepted: 0,
             refused: 0,
             restored: false,
@@ -214,7 +220,12 @@ impl NearPm {
             bounds: &self.bounds,
             kernel: 0,
         };
-        call(&mut self.units[unit], &mut ports)
+        let rates = self.rates.len();
+        let rate = &mut self.rates[unit % rates];
+        self.units[unit].set_rate(*rate);
+        let called = call(&mut self.units[unit], &mut ports);
+        *rate = self.units[unit].rate();
+        called
     }
 
     /// A scheduled event is due.

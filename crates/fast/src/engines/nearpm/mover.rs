@@ -48,6 +48,10 @@ pub(super) struct Errors {
     pub(super) write: bool,
 }
 
+/// The time of the next read at a rate, in 1/1024 cycles.
+#[derive(Clone, Copy, Default)]
+pub(super) struct ReadRate(u64);
+
 /// A read burst: its address, its offset in the data, and whether it has arrived.
 #[derive(Clone, Copy)]
 struct ReadBurst {
@@ -70,9 +74,9 @@ struct Segment {
 pub(super) struct Mover {
     /// The number of its first burst.
     number: u32,
-    /// Maximum number of lines read in 1024 cycles, and the time of the next read in 1/1024 cycles.
+    /// Maximum number of lines read in 1024 cycles.
     lines: u64,
-    free: u64,
+    pub(super) rate: ReadRate,
     target: u64,
     /// The ranges to read. Of these, `requested` bytes of number `segment` are requested, and
     /// `arrived` bytes of number `filled` are there.
@@ -226,8 +230,8 @@ impl Mover {
         if self.lines == FULL_RATE {
             return 0;
         }
-        let begins = self.free.max(now * FULL_RATE);
-        self.free = begins + bytes.div_ceil(LINE) * FULL_RATE * FULL_RATE / self.lines;
+        let begins = self.rate.0.max(now * FULL_RATE);
+        self.rate.0 = begins + bytes.div_ceil(LINE) * FULL_RATE * FULL_RATE / self.lines;
         (begins - now * FULL_RATE).div_ceil(FULL_RATE)
     }
 

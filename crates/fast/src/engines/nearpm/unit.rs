@@ -15,7 +15,7 @@ use spec::nearpm::{
 };
 
 use super::super::ports::EnginePorts;
-use super::mover::{Errors, MoveLimits, Mover, NUMBERS};
+use super::mover::{Errors, MoveLimits, Mover, ReadRate, NUMBERS};
 use super::unit_command::{NewRecord, UnitCommand, UNKNOWN};
 
 /// Cycles from a command to its first move, and from its last one to its end.
@@ -161,6 +161,15 @@ impl Unit {
 
     pub(super) fn is_idle(&self) -> bool {
         self.step == UnitStep::Idle
+    }
+
+    /// The rate of its reads, which other units may share.
+    pub(super) fn rate(&self) -> ReadRate {
+        self.mover.rate
+    }
+
+    pub(super) fn set_rate(&mut self, rate: ReadRate) {
+        self.mover.rate = rate;
     }
 
     /// Starts a command.
