@@ -9,6 +9,8 @@ module nearpm_tb
   import command_page_pkg::*;
 #(
   parameter int unsigned Units = 4,
+  parameter int unsigned UnitLines = 1024,
+  parameter int unsigned RateUnits = 1,
   parameter longint unsigned MediaBytes = 64'h10_0000
 ) (
   input  logic         clk_i,
@@ -66,7 +68,9 @@ module nearpm_tb
   nearpm #(
     .NumChannels(2),
     .MediaBytes (MediaBytes),
-    .Units      (Units)
+    .Units      (Units),
+    .UnitLines  (UnitLines),
+    .RateUnits  (RateUnits)
   ) u_dut (
     .clk_i,
     .rst_ni,

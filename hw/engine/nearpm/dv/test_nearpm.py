@@ -35,13 +35,13 @@ UNITS = pytest.mark.parametrize(
 )
 
 
-def run(module, units):
+def run(module, units, **parameters):
     simulate(
         "nearpm_tb",
         module,
         filelists=["hw/engine/nearpm/nearpm.f"],
         extra_sources=["nearpm_tb.sv"],
-        parameters={"Units": units},
+        parameters={"Units": units} | parameters,
     )
 
 
@@ -58,6 +58,13 @@ def test_nearpm_faults(units):
 @UNITS
 def test_nearpm_tracked(units):
     run("cocotb_nearpm_tracked", units)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("module", ["cocotb_nearpm", "cocotb_nearpm_tracked"])
+def test_units_that_share_rates(module):
+    """Seven units on four rates: three pairs, and one alone."""
+    run(module, 7, UnitLines=213, RateUnits=2)
 
 
 @pytest.mark.long

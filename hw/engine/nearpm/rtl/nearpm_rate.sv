@@ -34,7 +34,7 @@ module nearpm_rate #(
   end else begin : gen_limit
     localparam int unsigned AheadBits = 10 + unsigned'($clog2(BurstBytes / 64)) + 1;
 
-    // Lines read ahead of the permitted rate, in 1/1024 cycles. No burst is requested until it is 0.
+    // Lines read ahead of the permitted rate, in 1/1024 cycles. A burst passes when it is 0.
     logic [AheadBits-1:0] ahead_q;
     logic [Units-1:0] turn_q, turn_next;
     logic [7:0] len;
