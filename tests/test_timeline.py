@@ -55,6 +55,18 @@ def test_timeline_record_is_made_in_parallel_with_the_program(undo):
     assert row["took_ns"] < undo["by the CPU"]["took_ns"]
 
 
+def test_timeline_tracked_pool_needs_no_command_before_stores(undo):
+    """The commits are the only commands. Each line of the objects has a record."""
+    row = undo["by one device, without commands before stores"]
+    commands = [span for span in row["spans"] if span["what"] == "command"]
+    stores = [span for span in row["spans"] if (span["who"], span["what"]) == (timeline.CPU, "program")]
+    assert len(commands) == 2
+    assert stores[0]["end_ns"] < commands[0]["begin_ns"]
+    assert len([span for span in row["spans"] if span["what"] == "undo"]) >= 2 * 2 * 4096 // 64
+    # More lines than an epoch has: that variant is left out.
+    assert "by one device, without commands before stores" not in rows(objects=8, size=16384, transactions=1)
+
+
 def test_timeline_next_transaction_precedes_log_deletion_unless_the_host_synchronises(undo):
     """Figure 6, b and c."""
 
@@ -116,5 +128,5 @@ def test_timeline_picture_and_document(tmp_path):
     done = subprocess.run([NEARSIDE, "timeline", "--json", "--plot", plot], capture_output=True, text=True, check=True)
     doc = json.loads(done.stdout)
     assert doc["time"] == "simulated"
-    assert len(doc["rows"]) == 4
+    assert len(doc["rows"]) == 5
     assert plot.read_bytes().startswith(b"\x89PNG")

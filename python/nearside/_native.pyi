@@ -597,6 +597,7 @@ def pm_timeline(
     transactions: int,
     devices: int = 1,
     synchronise: str = "devices",
+    tracked: bool = False,
     build: BuildProgress | None = None,
 ) -> TimelineResult:
     """Activities of CPU and units during transactions."""

@@ -22,13 +22,27 @@ CPU = "CPU"
 CPU_COLOURS = {"program": "#4c72b0", "copy": "#dd8452", "flush": "#937860", "command": "#8172b3", "fence": "#d9d9d9"}
 
 
-def variants() -> list[TimelineVariant]:
-    """The executors of the same transactions."""
+# Lines that a transaction in a tracked pool may change, and those of the pool's own data.
+TRACKED_LINES, OWN_LINES = 1024, 16
+
+
+def variants(mechanism: str, objects: int, size: int) -> list[TimelineVariant]:
+    """The executors of the same transactions. Tracked pools are for those whose lines they can record."""
+
+    def variant(name: str, devices: int = 0, synchronise: str = "devices", tracked: bool = False) -> TimelineVariant:
+        return {
+            "name": name, "offloaded": devices > 0, "tracked": tracked, "devices": max(1, devices),
+            "synchronise": synchronise,
+        }  # fmt: skip
+
+    lines = objects * (size // 64 + 2) + OWN_LINES
+    can_track = mechanism != "redo" and lines <= TRACKED_LINES
     return [
-        {"name": "by the CPU", "offloaded": False, "devices": 1, "synchronise": "devices"},
-        {"name": "by one device", "offloaded": True, "devices": 1, "synchronise": "devices"},
-        {"name": "by two devices, synchronised by the host", "offloaded": True, "devices": 2, "synchronise": "host"},
-        {"name": "by two devices", "offloaded": True, "devices": 2, "synchronise": "devices"},
+        variant("by the CPU"),
+        variant("by one device", 1),
+        *([variant("by one device, without commands before stores", 1, tracked=True)] if can_track else []),
+        variant("by two devices, synchronised by the host", 2, "host"),
+        variant("by two devices", 2),
     ]
 
 
@@ -46,8 +60,8 @@ def measure(
     """
     design = design.with_values(VALUES)
     rows: list[TimelineRow] = []
-    for variant in variants():
-        ways = (variant["devices"], variant["synchronise"])
+    for variant in variants(mechanism, objects, size):
+        ways = (variant["devices"], variant["synchronise"], variant["tracked"])
         arguments = (mechanism, variant["offloaded"], objects, size, transactions)
         rows.append({**variant, **_native.pm_timeline(design.native, *arguments, *ways, build)})
     return {

@@ -1254,6 +1254,8 @@ class TimelineVariant(TypedDict):
     """A description of the executor."""
     offloaded: bool
     """Whether the mechanism is offloaded."""
+    tracked: bool
+    """Whether the pool is tracked: the engine makes records without commands."""
     devices: int
     """The number of devices."""
     synchronise: str

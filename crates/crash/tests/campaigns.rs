@@ -114,10 +114,10 @@ fn tracked_pools_need_their_records(programs: &[&str]) {
     let campaigns = campaigns(Executor::Device);
     for name in programs {
         for mechanism in TRACKED {
-            campaigns.holds(&tracked(name, mechanism, Executor::Device, "sampled:30"));
+            campaigns.holds(&tracked(name, mechanism, Executor::Device, "sampled:20"));
             let control = Campaign {
                 fault: Some(InjectedFault::Tracking),
-                ..tracked(name, mechanism, Executor::Device, "sampled:60")
+                ..tracked(name, mechanism, Executor::Device, "sampled:40")
             };
             let report = campaigns.run(&control);
             assert!(report.violated > 0, "{control:?}: {report:?}");
@@ -512,7 +512,7 @@ fn later_transactions_leave_a_prefix() {
             let campaign = Campaign {
                 later: Some(later),
                 transactions: 24,
-                ..btree(mechanism, executor, "sampled:40")
+                ..btree(mechanism, executor, "sampled:12")
             };
             rigs[executor as usize].holds(&campaign);
         }
@@ -529,10 +529,10 @@ fn later_without_durability_finds_violations() {
             later: Some(8),
             transactions: 24,
             fault: Some(InjectedFault::Durability),
-            ..btree(mechanism, executor, "sampled:60")
+            ..btree(mechanism, executor, "sampled:20")
         };
         let report = rigs[executor as usize].run(&control);
-        println!("{mechanism:?} by {executor}: {} of 60", report.violated);
+        println!("{mechanism:?} by {executor}: {} of 20", report.violated);
         assert!(report.violated > 0, "{control:?}: {report:?}");
     }
 }

@@ -550,7 +550,7 @@ fn any_time(case: Case, cuts: usize) {
 #[test]
 #[ignore = "takes seconds"]
 fn crash_at_any_time_and_during_recovery_leaves_n_or_one_more() {
-    cases(2, 10).for_each(|case| any_time(case, 24));
+    cases(2, 10).for_each(|case| any_time(case, 12));
 }
 
 #[test]
@@ -559,15 +559,6 @@ fn crash_of_a_tracked_pool_leaves_n_or_one_more() {
     for case in tracked_cases(5, 8).filter(|case| case.offloaded) {
         let on = On::Near;
         any_time(Case { on, ..case }, 8);
-    }
-}
-
-#[test]
-#[ignore = "takes seconds"]
-fn crash_of_a_tracked_pool_many_times() {
-    for case in tracked_cases(6, 12).filter(|case| case.offloaded) {
-        let on = On::Near;
-        any_time(Case { on, ..case }, 60);
     }
 }
 
@@ -606,8 +597,33 @@ mod sampled {
 
 #[test]
 #[ignore = "takes seconds"]
-fn crash_of_a_device_with_the_engine_many_times() {
-    engine(40);
+fn crash_of_a_device_with_the_engine_several_times() {
+    engine(10);
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    #[ignore = "takes minutes"]
+    fn crash_of_a_device_with_the_engine_many_times() {
+        engine(40);
+    }
+
+    #[test]
+    #[ignore = "takes minutes"]
+    fn crash_of_a_tracked_pool_many_times() {
+        for case in tracked_cases(6, 12).filter(|case| case.offloaded) {
+            let on = On::Near;
+            any_time(Case { on, ..case }, 60);
+        }
+    }
+
+    #[test]
+    #[ignore = "takes minutes"]
+    fn later_on_the_fast_model_many_times() {
+        super::later::on_the_fast_model(24);
+    }
 }
 
 /// Two threads with separate trees, and a crash: each tree has n transactions or one more.

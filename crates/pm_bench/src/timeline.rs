@@ -32,6 +32,8 @@ const MAX_TRANSACTIONS: u64 = 8;
 pub struct Timeline {
     /// How a transaction is made atomic.
     pub mechanism: Mechanism,
+    /// The pool is tracked ([`pm::Layout::tracked`]).
+    pub tracked: bool,
     /// By the engines; else by the CPU.
     pub offloaded: bool,
     /// Devices that the pool spans: 1, 2 or 4.
@@ -118,8 +120,13 @@ impl Timeline {
         // for record headers, and one for the pool's metadata.
         let room = self.objects * (self.bytes.next_multiple_of(PAGE) + 2 * PAGE);
         let layout = Layout {
-            log_bytes: layout.log_bytes.max(room),
+            // A record of a line takes two.
+            log_bytes: layout.log_bytes.max(room) << u32::from(self.tracked),
             ..layout
+        };
+        let layout = match self.tracked {
+            true => layout.with_tracking(),
+            false => layout,
         };
         let devices: Vec<usize> = (0..self.devices).collect();
         let pool = Pool::create(&cpu, devices, 0, POOL, &layout, &options)?;

@@ -21,6 +21,7 @@ fn timeline_logs_hold_the_largest_transactions() {
             for bytes in [8, 16 << 10] {
                 let timeline = Timeline {
                     mechanism,
+                    tracked: false,
                     offloaded,
                     devices,
                     synchronise: Synchronisation::Devices,

@@ -156,7 +156,7 @@ pub fn pm_benchmark(
 ///
 #[pyfunction]
 #[pyo3(signature = (design, mechanism, offloaded, objects, bytes, transactions, devices=1,
-    synchronise="devices", build=None))]
+    synchronise="devices", tracked=false, build=None))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn pm_timeline(
     py: Python<'_>,
@@ -168,10 +168,12 @@ pub fn pm_timeline(
     transactions: u64,
     devices: usize,
     synchronise: &str,
+    tracked: bool,
     build: Option<Py<PyAny>>,
 ) -> PyResult<Document> {
     let timeline = Timeline {
         mechanism: mechanism.parse().map_err(raise)?,
+        tracked,
         offloaded,
         devices,
         synchronise: synchronise.parse().map_err(raise)?,

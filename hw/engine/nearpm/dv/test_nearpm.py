@@ -61,7 +61,7 @@ def test_nearpm_tracked(units):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("module", ["cocotb_nearpm", "cocotb_nearpm_tracked"])
+@pytest.mark.parametrize("module", ["cocotb_nearpm_faults", "cocotb_nearpm_tracked"])
 def test_units_that_share_rates(module):
     """Seven units on four rates: three pairs, and one alone."""
     run(module, 7, UnitLines=213, RateUnits=2)

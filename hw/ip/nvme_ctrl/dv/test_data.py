@@ -63,13 +63,13 @@ def test_data_slow_media():
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_data_atomic():
     """Commands that race for a block."""
     run("atomic_racing_writes,atomic_racing_everything,atomic_racing_fills", module="cocotb_data_atomic")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_data():
     run(LONG)
 
