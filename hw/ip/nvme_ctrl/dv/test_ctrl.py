@@ -45,7 +45,7 @@ def test_ctrl_data():
     simulate("nvme_ctrl_tb", "cocotb_ctrl_data", **SOURCES)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ctrl_fused():
     """Fused Compare and Write."""
     simulate("nvme_ctrl_tb", "cocotb_ctrl_fused", **SOURCES)
