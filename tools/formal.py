@@ -31,7 +31,7 @@ LONG = {
     "level": ["one", "cover"],
     "tree": ["two", "cover"],
     "launch": ["cover", "row_shuffle", "pipeline", "scan", "sorter"],
-    "dispatch": ["without_table", "reached_commits", "reached_cancel", "reached_wait"],
+    "dispatch": ["without_table", "reached_parts", "reached_commits", "reached_cancel", "reached_wait"],
     "filter": [
         "reached_command",
         "reached_load",

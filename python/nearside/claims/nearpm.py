@@ -81,7 +81,7 @@ COPY_DIFFERS = {
 # and ns.
 COPY_BOUNDS = {
     (64, "paper"): (1.45, 2.0, 540), (64, "default"): (1.35, 1.9, 560),
-    (16384, "paper"): (2.4, 4.0, 800), (16384, "default"): (6.8, 11.0, 570),
+    (16384, "paper"): (4.2, 7.1, 800), (16384, "default"): (8.0, 13.4, 570),
 }  # fmt: skip
 for (_size, _name), (_least, _least_cached, _most) in COPY_BOUNDS.items():
     _design = {"paper": "nearpm-paper", "default": "nearpm"}[_name]

@@ -624,7 +624,8 @@ async def latency_figures(dut):
     bench.check_media()
     # More than four units share buses, with two more stages each way.
     assert took["undo of 64 bytes"] <= (62 if int(dut.Units.value) <= 4 else 75)
-    assert took["copy of 16 KiB"] <= 360
+    # With four units it is divided.
+    assert took["copy of 16 KiB"] <= (260 if int(dut.Units.value) == 4 else 360)
     # Four copies at once.
     start = cocotb.utils.get_sim_time("ns")
     for n in range(4):

@@ -13,10 +13,14 @@ module dispatch_proof
 #(
   /// The table is upstream.
   parameter bit Table = 1'b1,
+  /// Copies are divided, with three units: records, switches, and copies of one and of two lines.
+  parameter bit Parts = 1'b0,
   /// Asserted property. 0: all guarantees. 4: a ready command is assigned within a bound, with
   /// switches alone. The others have to fail. 1: no command that had a conflict is assigned. 2: no
-  /// command is cancelled. 3: no commit of several devices ends after another one.
-  parameter int unsigned Property = 0
+  /// command is cancelled. 3: no commit of several devices ends after another one. 5: no copy is
+  /// divided.
+  parameter int unsigned Property = 0,
+  parameter int unsigned Units = Parts ? 3 : 2
 ) (
   input logic                   clk_i,
   input logic                   rst_ni,
@@ -30,9 +34,9 @@ module dispatch_proof
   input logic                   insert_open_i,
   input logic                   insert_closed_i,
   input commands_t              ready_i,
-  input logic [1:0]             unit_end_i,
-  input logic [1:0][2:0]        unit_error_i,
-  input logic [1:0]             unit_value_i,
+  input logic [Units-1:0]       unit_end_i,
+  input logic [Units-1:0][2:0]  unit_error_i,
+  input logic [Units-1:0]       unit_value_i,
   input logic                   delete_i,
   input logic [LogBits-1:0]     delete_log_i,
   input logic                   hold_i,
@@ -40,8 +44,6 @@ module dispatch_proof
   input logic [LogBits-ThreadBits-1:0] pool_change_number_i,
   input logic                   commit_done_ready_i
 );
-
-  localparam int unsigned Units = 2;
 
   // Starts with a reset.
   logic started_q = 1'b0;
@@ -59,9 +61,11 @@ module dispatch_proof
     Sync,
     Open,
     Copy,  // within an object: no other command of its log depends on it
-    RecordBoth  // a command with two ranges
+    RecordBoth,  // a command with two ranges
+    CopyBoth  // of two lines, from a place within a line on: has two parts
   } kind_e;
-  assume property (@(posedge clk_i) insert_kind_i <= 4'(RecordBoth));
+  assume property (@(posedge clk_i) Parts ? insert_kind_i inside {4'(Record), 4'(Switch), 4'(Copy), 4'(CopyBoth)} :
+      insert_kind_i <= 4'(RecordBoth));
 
   typedef struct packed {
     kind_e              kind;
@@ -88,23 +92,40 @@ module dispatch_proof
     return needs(c) || c.kind inside {Switch, Open};
   endfunction
 
+  function automatic logic copies(command_t c);
+    return c.kind inside {Copy, CopyBoth};
+  endfunction
+
+  /// Is about both objects.
+  function automatic logic both(command_t c);
+    return c.kind inside {RecordBoth, CopyBoth};
+  endfunction
+
   /// Command b waits for command a.
   function automatic logic conflicts(command_t a, command_t b);
     if (a.log[LogBits-1:ThreadBits] != b.log[LogBits-1:ThreadBits]) return 1'b0;
     if (a.kind == Recover || b.kind == Recover) return 1'b1;
     if (of_log(a) && of_log(b) && a.log == b.log)
       return a.kind != Record || b.kind != Record || a.record == b.record;
-    // Commands with ranges are about both objects.
     // Data that are recorded must not change before the record is made.
-    if (a.kind inside {Switch, Copy} && b.kind inside {Switch, Copy, Record, RecordBoth} &&
-        (a.object == b.object || b.kind == RecordBoth))
+    if ((a.kind == Switch || copies(
+            a
+        )) && (b.kind == Switch || copies(
+            b
+        ) || records(
+            b
+        )) && (a.object == b.object || both(
+            a
+        ) || both(
+            b
+        )))
       return 1'b1;
-    if (records(a) && b.kind inside {Switch, Copy})
-      return a.object == b.object || a.kind == RecordBoth;
+    if (records(a) && (b.kind == Switch || copies(b)))
+      return a.object == b.object || both(a) || both(b);
     // A page is not replaced before it has been copied.
-    if (a.kind == Copy && b.kind == Switch) return a.log == b.log;
+    if (copies(a) && b.kind == Switch) return a.log == b.log;
     // No older command closes a log that has been opened.
-    return a.kind inside {Copy, Switch} && b.kind == Open && a.log == b.log;
+    return (a.kind == Switch || copies(a)) && b.kind == Open && a.log == b.log;
   endfunction
 
   // A pool has 16 lines: two objects, and logs of four lines from the eighth line on.
@@ -137,6 +158,11 @@ module dispatch_proof
       Switch:      job_of.op = OpSwitch;
       Open:        job_of.op = OpLogOpen;
       Copy:        {job_of.op, job_of.bytes} = {OpCopy, 17'd64};
+      CopyBoth: begin
+        {job_of.op, job_of.bytes} = {OpCopy, 17'd100};
+        job_of.source = pool + 3;
+        job_of.target = pool + 8;
+      end
       default:     job_of.op = OpSync;
     endcase
   endfunction
@@ -261,11 +287,38 @@ module dispatch_proof
   end
   assign assign_valid = job_valid != '0 && !delete_grant;
 
+  // Bytes of this command that are assigned. A command is assigned with its last part.
+  logic [16:0] assigned_bytes_q;
+  logic assign_last;
+  job_t whole, part;
+  assign whole = job_of(command_q[number]);
+  assign assign_last = command_q[number].kind != CopyBoth || assigned_bytes_q + job.bytes >= whole.bytes;
+  always_comb begin
+    part = whole;
+    if (command_q[number].kind == CopyBoth) begin
+      part.source = whole.source + MediaBits'(assigned_bytes_q);
+      part.target = whole.target + MediaBits'(assigned_bytes_q);
+      part.bytes  = assign_last ? whole.bytes - assigned_bytes_q : job.bytes;
+    end
+  end
+
   // Units.
   logic [Units-1:0] works_q, ends_q, deletes_q;
   logic [CommandBits-1:0] number_q[Units];
   unit_end_t [Units-1:0] end_q;
-  logic [1:0] end_for_q[Units];
+  logic [2:0] end_for_q[Units];
+  // Other parts of the command of a unit are executed or still to be assigned.
+  logic [Units-1:0] partly_assigned, more_parts;
+  result_t part_result_q[Commands];  // errors of parts that have ended
+  always_comb begin
+    for (int unsigned u = 0; u < Units; u++) begin
+      partly_assigned[u] = !deletes_q[u] && assigned_bytes_q != '0 && number_q[u] == number;
+      more_parts[u] = partly_assigned[u];
+      for (int unsigned v = 0; v < Units; v++)
+      if (u != v && works_q[v] && !deletes_q[v] && !deletes_q[u] && number_q[u] == number_q[v])
+        more_parts[u] = 1'b1;
+    end
+  end
   assign job_ready = ~works_q;
   assign end_valid = ends_q;
   assign end_data  = end_q;
@@ -305,6 +358,8 @@ module dispatch_proof
         older_q[n] <= '0;
         free_q[n] <= '0;
       end
+      assigned_bytes_q <= '0;
+      for (int unsigned n = 0; n < Commands; n++) part_result_q[n] <= '0;
       works_q <= '0;
       ends_q <= '0;
       deletes_q <= '0;
@@ -337,7 +392,10 @@ module dispatch_proof
         else free_q[n] <= '0;
       end
       if (issue_valid && !freeze_i) issued_q[issue_number] <= 1'b1;
-      if (assign_valid) assigned_q[number] <= 1'b1;
+      if (assign_valid) begin
+        assigned_q[number] <= assign_last;
+        assigned_bytes_q <= assign_last ? '0 : assigned_bytes_q + job.bytes;
+      end
       if (retire_valid && !freeze_i) begin
         present_q[retire_number] <= 1'b0;
         issued_q[retire_number] <= 1'b0;
@@ -350,6 +408,7 @@ module dispatch_proof
         older_q[insert_number_i] <= present_q & ~(retire_valid ? commands_t'(1) << retire_number : '0);
         closed_q[insert_number_i] <= (needs(insert) && (!insert_open_i || (close_valid && close_log == insert.log))) ||
             (insert.kind == Switch && (insert_closed_i || (close_valid && close_log == insert.log)));
+        part_result_q[insert_number_i] <= '0;
         builds_q[insert_number_i] <= 1'b0;
         waited_q[insert_number_i] <= 1'b0;
         stale_q[insert_number_i] <= 1'b0;
@@ -359,7 +418,7 @@ module dispatch_proof
       if (pool_change_valid_i && delete.log[LogBits-1:ThreadBits] == pool_change_number_i)
         delete_stale_q <= 1'b1;
 
-      reported_q <= (end_valid & end_ready) != '0 && !freeze_i;
+      reported_q <= (end_valid & end_ready & ~more_parts) != '0 && !freeze_i;
       for (int unsigned u = 0; u < Units; u++) begin
         if (job_valid[u]) begin
           works_q[u] <= 1'b1;
@@ -377,19 +436,29 @@ module dispatch_proof
           end_q[u].result.log_full <= unit_error_i[u] == 3'd4;
           end_for_q[u] <= '0;
         end
-        if (ends_q[u] && commit_done_ready_i) end_for_q[u] <= end_for_q[u] + 1'b1;
+        if (ends_q[u] && commit_done_ready_i && !partly_assigned[u])
+          end_for_q[u] <= end_for_q[u] + 1'b1;
         if (end_valid[u] && end_ready[u]) begin
           works_q[u] <= 1'b0;
           ends_q[u] <= 1'b0;
           reported_delete_q <= deletes_q[u];
           reported_number_q <= number_q[u];
           reported_end_q <= end_q[u];
+          if (!deletes_q[u]) begin
+            reported_end_q.result <= end_q[u].result | part_result_q[number_q[u]];
+            part_result_q[number_q[u]] <= end_q[u].result | part_result_q[number_q[u]];
+          end
         end
       end
     end
   end
 
   // ---------------------------------------------------------------- assumptions
+
+  // A copy fails with errors of the memory only.
+  if (Parts) begin : gen_copy_errors
+    assume property (@(posedge clk_i) unit_error_i[0] <= 3'd2 && unit_error_i[1] <= 3'd2 && unit_error_i[2] <= 3'd2);
+  end
 
   // Several devices: a deletion is held until a unit accepts it, and the next one follows after its
   // end. Meanwhile `hold_i` is 1.
@@ -545,6 +614,8 @@ module dispatch_proof
       else if (commit_done_valid) before_q <= 1'b1;
     end
     assert property (@(posedge clk_i) disable iff (!rst_ni) !(before_q && commit_done_valid));
+  end else if (Property == 5) begin : gen_none_divided
+    assert property (@(posedge clk_i) disable iff (!rst_ni) assigned_bytes_q == '0);
   end else if (Property == 4) begin : gen_fairness
     assume property (@(posedge clk_i) insert.kind == Switch && !insert_closed_i && unit_error_i == '0 && !delete_i && !hold_i && !freeze_i);
     // A ready command is assigned when a unit is free: each other command precedes it at most once.
@@ -562,9 +633,15 @@ module dispatch_proof
     // The assigned command is the issued one, its job is unchanged, no older conflict is present,
     // and nothing that it depends on has failed.
     assert property (@(posedge clk_i) disable iff (!rst_ni) !assign_valid || to_assign != '0);
-    assert property (@(posedge clk_i) disable iff (!rst_ni) !assign_valid || job == job_of(
-        command_q[number]
-    ));
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !assign_valid || job == part);
+    // Parts are not empty, end with a line of the target, and are assigned one after another. Then
+    // a unit is idle.
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !assign_valid || assign_last ||
+        (job.bytes != '0 && 6'(job.target + MediaBits'(job.bytes)) == '0));
+    assert property (@(posedge clk_i) disable iff (!rst_ni) assigned_bytes_q == '0 || freeze_i || assign_valid);
+    assert property (@(posedge clk_i) disable iff (!rst_ni) assigned_bytes_q == '0 || freeze_i || $countones(
+        job_ready
+    ) > 1);
     assert property (@(posedge clk_i) disable iff (!rst_ni) !assign_valid || !conflict[number]);
     assert property (@(posedge clk_i) disable iff (!rst_ni) !assign_valid || !builds_q[number]);
     assert property (@(posedge clk_i) disable iff (!rst_ni) !assign_valid || !hold_i || command_q[number].kind != Recover ||
@@ -579,7 +656,7 @@ module dispatch_proof
                                          done_data.result == 32'(reported_end_q.result) && done_data.value == reported_end_q.value));
     assert property (@(posedge clk_i) disable iff (!rst_ni) delete_done == (reported_q && reported_delete_q));
     assert property (@(posedge clk_i) disable iff (!rst_ni)
-        !cancel_valid || (to_assign[retire_number] && closed_q[retire_number] && done_data.result == 32'd8 && done_data.value == '0));
+        !cancel_valid || (assigned_bytes_q == '0 && to_assign[retire_number] && closed_q[retire_number] && done_data.result == 32'd8 && done_data.value == '0));
     // Only a present command ends, once, with one response.
     assert property (@(posedge clk_i) disable iff (!rst_ni) !retire_valid || (present_q[retire_number] && issued_q[retire_number]));
     assert property (@(posedge clk_i) disable iff (!rst_ni)
@@ -594,10 +671,11 @@ module dispatch_proof
         command_q[reported_number_q].kind == CommitPeers && reported_end_q.result == '0 && !stale && !freeze_i));
     assert property (@(posedge clk_i) disable iff (!rst_ni) !commit_done_valid || (commit_done_ready_q && !commit_done_valid_q &&
         commit_done_log == command_q[reported_number_q].log && commit_done_generation == reported_end_q.value));
-    // A result is accepted within 3 cycles in which the peers accept one. A deletion is assigned at
+    // A result is accepted within 3 cycles in which the peers accept one, with more units as many
+    // and 1; that of a part after all parts are assigned. A deletion is assigned at
     // the latest in the second cycle with an idle unit and no result.
     for (genvar u = 0; u < Units; u++) begin : gen_end
-      assert property (@(posedge clk_i) disable iff (!rst_ni) !ends_q[u] || end_for_q[u] < 2'd3);
+      assert property (@(posedge clk_i) disable iff (!rst_ni) !ends_q[u] || end_for_q[u] <= 3'(Units));
     end
     assert property (@(posedge clk_i) disable iff (!rst_ni) delete_for_q < 2'd3);
     // The dispatcher is idle only without commands.

@@ -8,6 +8,9 @@
 //
 // Commands and results are served round-robin. A command is cancelled if an error closed its log
 // after the command was accepted: nothing that depends on a missing record is executed.
+//
+// A large copy is divided over idle units, of which one is left for other commands. Its parts are
+// assigned one after another. It ends when all of its parts have ended, with the errors of all.
 `include "ns_assert.svh"
 
 module nearpm_dispatch
@@ -103,6 +106,7 @@ module nearpm_dispatch
   job_t write_job;
   logic [LogBits-1:0] logs_q[Commands];
   commands_t is_copy_q;
+  commands_t is_large_copy_q;  // can be divided
   commands_t depends_on_log_q;  // cancelled when its log is closed
   commands_t closes_log_q;  // closes its log when it fails
   commands_t response_due_q;  // accepted since the reset
@@ -118,6 +122,7 @@ module nearpm_dispatch
     if (write) begin
       logs_q[write_number] <= write_job.log;
       is_copy_q[write_number] <= write_job.op == OpCopy;
+      is_large_copy_q[write_number] <= write_job.op == OpCopy && target_lines(write_job) >= 11'(2 * PartLines);
       depends_on_log_q[write_number] <= builds_on_log(write_job.op);
       closes_log_q[write_number] <= closes_log(write_job.op);
     end
@@ -146,18 +151,30 @@ module nearpm_dispatch
 
   // ---------------------------------------------------------------- issue
 
-  typedef enum logic [1:0] {
+  typedef enum logic [2:0] {
     StSelect,  // a command, when it is ready and a unit is idle
     StIssue,   // reads its job
-    StAssign,  // waits for a unit, and for a deletion in the pool that the command is on as a whole
+    StDivide,  // determines the parts of a copy
+    // waits for a unit, and for a deletion in the pool that the command is on as a whole; assigns
+    // each part
+    StAssign,
     StCancel   // waits for a cycle in which no unit's command ends
   } state_e;
 
   state_e state_q;
+  logic [4:0] idle_units;
   logic [CommandBits-1:0] select_number, number_q;
   logic
-      select_valid, unit_available, assign_held, assign_valid, assign_fire, cancel_fire, end_valid;
+      select_valid,
+      unit_available,
+      assign_held,
+      assign_valid,
+      assign_fire,
+      assign_last,
+      cancel_fire,
+      end_valid;
   job_t job;
+  unit_end_t unit_end;
 
   ns_rr_arbiter #(
     .N(Commands)
@@ -176,9 +193,12 @@ module nearpm_dispatch
     else begin
       unique case (state_q)
         StSelect: if (select_valid && unit_available && !freeze_i) state_q <= StIssue;
-        StIssue:  state_q <= cancelled_q[number_q] ? StCancel : StAssign;
+        StIssue:
+        if (cancelled_q[number_q]) state_q <= StCancel;
+        else state_q <= (is_large_copy_q[number_q] && idle_units > 5'd2) ? StDivide : StAssign;
+        StDivide: state_q <= StAssign;
         StAssign: begin
-          if (assign_fire) state_q <= StSelect;
+          if (assign_fire && assign_last) state_q <= StSelect;
           else if (cancelled_q[number_q]) state_q <= StCancel;
         end
         default:  if (cancel_fire) state_q <= StSelect;
@@ -211,9 +231,44 @@ module nearpm_dispatch
   // ---------------------------------------------------------------- units
 
   // Any idle unit is suitable.
-  logic [Units-1:0] unit_select;
+  logic [Units-1:0] unit_select, end_request, part_of_issued, other_parts;
   assign unit_available = job_ready_i != '0;
   assign unit_select = job_ready_i & (~job_ready_i + 1'b1);
+  assign idle_units = 5'($countones(job_ready_i));
+
+  // Parts of a copy. Only the dispatcher makes units busy, so those that are idle at the division
+  // stay idle until the parts are assigned. A part ends with a line of the target.
+  logic divided_q;
+  logic [2:0] parts;
+  logic [10:0] copy_lines, part_lines_q;
+  logic [16:0] assigned_bytes_q, bytes_left, part_bytes;
+
+  always_comb begin
+    copy_lines = target_lines(job);
+    parts = (idle_units > 5'(MaxParts)) ? 3'(MaxParts) : 3'(idle_units - 1'b1);
+    if (copy_lines < 11'(parts * PartLines)) parts = 3'(copy_lines / PartLines);
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (state_q == StSelect) begin
+      divided_q <= 1'b0;
+      assigned_bytes_q <= '0;
+    end
+    if (state_q == StDivide) begin
+      divided_q <= 1'b1;
+      unique case (parts)
+        3'd2: part_lines_q <= (copy_lines + 11'd1) >> 1;
+        3'd3: part_lines_q <= 11'((22'(copy_lines + 11'd2) * 22'd683) >> 11);
+        3'd4: part_lines_q <= (copy_lines + 11'd3) >> 2;
+        default: part_lines_q <= copy_lines;
+      endcase
+    end
+    if (assign_fire) assigned_bytes_q <= assigned_bytes_q + part_bytes;
+  end
+
+  assign bytes_left = job.bytes - assigned_bytes_q;
+  assign part_bytes = {part_lines_q, 6'd0} - ((assigned_bytes_q == '0) ? 17'(job.target[5:0]) : '0);
+  assign assign_last = !divided_q || bytes_left <= part_bytes;
 
   // A command is assigned, unless it is on a pool as a whole in which a log is being deleted.
   assign assign_held = hold_i && job.op inside {OpRecover, OpPoolUnmap} &&
@@ -223,12 +278,17 @@ module nearpm_dispatch
 
   // A deletion is assigned when no command is to be assigned or cancelled.
   logic delete_valid;
-  assign delete_valid = delete_valid_i && !freeze_i && !assign_valid && state_q != StCancel;
+  assign delete_valid = delete_valid_i && !freeze_i && !assign_valid && !(state_q inside {StDivide, StCancel});
   assign delete_ready_o = delete_valid && unit_available;
 
   assign job_valid_o = (assign_valid || delete_valid) ? unit_select : '0;
   always_comb begin
     job_o = job;
+    if (divided_q) begin
+      job_o.source = job.source + MediaBits'(assigned_bytes_q);
+      job_o.target = job.target + MediaBits'(assigned_bytes_q);
+      job_o.bytes  = assign_last ? bytes_left : part_bytes;
+    end
     if (delete_valid) begin
       job_o.op = OpDelete;
       job_o.log = delete_i.log;
@@ -238,9 +298,10 @@ module nearpm_dispatch
     end
   end
 
-  // What each unit executes: a command, a commit of several devices, or a deletion.
+  // What each unit executes: a command or a part of it, a commit of several devices, or a deletion.
+  // Errors of other parts that have ended.
   logic [CommandBits-1:0] unit_number_q[Units];
-  logic [Units-1:0] unit_delete_q, unit_multi_device_q;
+  logic [Units-1:0] unit_delete_q, unit_multi_device_q, read_failed_q, write_failed_q;
 
   always_ff @(posedge clk_i) begin
     for (int unsigned u = 0; u < Units; u++) begin
@@ -248,21 +309,31 @@ module nearpm_dispatch
         unit_number_q[u] <= number_q;
         unit_delete_q[u] <= delete_valid;
         unit_multi_device_q[u] <= !delete_valid && has_peers(job);
+        read_failed_q[u] <= 1'b0;
+        write_failed_q[u] <= 1'b0;
+      end else if (end_valid && other_parts[u]) begin
+        read_failed_q[u] <= read_failed_q[u] || unit_end.result.read_error;
+        write_failed_q[u] <= write_failed_q[u] || unit_end.result.write_error;
       end
     end
   end
 
   // ---------------------------------------------------------------- results
 
-  logic [Units-1:0] end_request;
   logic [UnitBits-1:0] end_unit;
   logic end_valid_q, end_response_due_q, end_delete_q, end_multi_device_q;
   logic [CommandBits-1:0] end_number, end_number_q;
-  unit_end_t unit_end, unit_end_q;
+  unit_end_t unit_end_q;
 
-  // Units report their results round-robin. Commits of several devices end one at a time.
+  // Units report their results round-robin. Commits of several devices end one at a time, and no
+  // part ends before all are assigned.
+  always_comb begin
+    for (int unsigned u = 0; u < Units; u++)
+    part_of_issued[u] = !unit_delete_q[u] && unit_number_q[u] == number_q;
+  end
   assign end_request = unit_end_valid_i &
-      ~(unit_multi_device_q & {Units{!commit_done_ready_i || end_multi_device_q}});
+      ~(unit_multi_device_q & {Units{!commit_done_ready_i || end_multi_device_q}}) &
+      ~(part_of_issued & {Units{state_q == StAssign && divided_q}});
 
   ns_rr_arbiter #(
     .N(Units)
@@ -276,10 +347,19 @@ module nearpm_dispatch
     .valid_o(end_valid)
   );
 
+  // Other units execute parts of the command: it has not ended.
+  always_comb begin
+    for (int unsigned u = 0; u < Units; u++)
+    other_parts[u] = u != 32'(end_unit) && !job_ready_i[u] && !unit_delete_q[u] && !unit_delete_q[end_unit] &&
+        unit_number_q[u] == unit_number_q[end_unit];
+  end
+
   // A cancelled command ends as `unmapped`.
   always_comb begin
     end_number = unit_number_q[end_unit];
     unit_end   = unit_end_i[end_unit];
+    unit_end.result.read_error |= read_failed_q[end_unit];
+    unit_end.result.write_error |= write_failed_q[end_unit];
     if (!end_valid) begin
       end_number = number_q;
       unit_end = '0;
@@ -293,7 +373,7 @@ module nearpm_dispatch
       end_valid_q <= 1'b0;
       end_multi_device_q <= 1'b0;
     end else begin
-      end_valid_q <= (end_valid || cancel_fire) && !freeze_i;
+      end_valid_q <= (end_valid ? other_parts == '0 : cancel_fire) && !freeze_i;
       end_multi_device_q <= end_valid && unit_multi_device_q[end_unit] && !freeze_i;
     end
   end
@@ -380,5 +460,6 @@ module nearpm_dispatch
 
   `NS_ASSERT(one_at_a_time, !(inserted_i && restore_i))
   `NS_ASSERT(restored_while_frozen, !restore_i || freeze_i)
+  `NS_ASSERT(parts_are_not_cancelled, state_q != StCancel || assigned_bytes_q == '0)
 
 endmodule

@@ -52,6 +52,14 @@ package nearpm_job_pkg;
     return lines_of(header, header + MediaBits'(bytes) + MediaBits'(63));
   endfunction
 
+  /// Lines that a copy writes.
+  // Only some members of the job are used.
+  // verilator lint_off UNUSEDSIGNAL
+  function automatic logic [10:0] target_lines(job_t job);
+    // verilator lint_on UNUSEDSIGNAL
+    return 11'((18'(job.target[5:0]) + 18'(job.bytes) + 18'd63) >> 6);
+  endfunction
+
   /// Lines that the command reads and writes.
   // Only some members of the job are used.
   // verilator lint_off UNUSEDSIGNAL

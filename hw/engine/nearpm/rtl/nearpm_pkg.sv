@@ -25,6 +25,7 @@ package nearpm_pkg;
   parameter int unsigned SetBits = 2;
   parameter int unsigned SetLines = 2;
   parameter int unsigned EpochBits = 2;
+  parameter int unsigned PartLines = 1;
 `else
   /// Commands in flight: the lines of the command page, whose numbers are the commands' numbers,
   /// then the internal records of tracked pools.
@@ -51,11 +52,15 @@ package nearpm_pkg;
   parameter int unsigned SetBits = 11;
   parameter int unsigned SetLines = 1024;
   parameter int unsigned EpochBits = 16;
+  /// Least number of lines of the target for each part of a copy, a power of two.
+  parameter int unsigned PartLines = 64;
 `endif
   /// Ranges of a command with several.
   parameter int unsigned Ranges = 7;
   /// Largest length of a copy.
   parameter int unsigned MaxBytes = 65536;
+  /// Most parts of a copy.
+  parameter int unsigned MaxParts = 4;
   /// Bits of a line's number on the media; a line has 64 bytes.
   parameter int unsigned LineBits = MediaBits - 6;
   /// Bytes at the end of the media that are reserved for the engine.

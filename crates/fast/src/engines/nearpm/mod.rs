@@ -33,6 +33,7 @@ use self::peers::Peers;
 use self::saved_state::RestoreOutcome;
 use self::table::ReadyCommand;
 use self::unit::Unit;
+use self::unit_command::UnitCommand;
 use super::page::Page;
 use super::ports::{AccessBounds, EnginePorts};
 use super::{event_kind, JobResult};
@@ -178,7 +179,7 @@ impl NearPm {
     /// Starts ready commands on free units.
     pub(super) fn dispatch(&mut self, ctx: &mut SimContext) {
         self.update_header(own(&ctx.filter), ctx.memory);
-        while let Some(unit) = self.units.iter().position(Unit::is_idle) {
+        while self.units.iter().any(Unit::is_idle) {
             let now = ctx.now;
             match own_mut(&mut ctx.filter).next_ready(now) {
                 Ok(ReadyCommand {
@@ -193,18 +194,34 @@ impl NearPm {
                     self.finish_command(number, ErrorBit::Unmapped as u32, 0, ctx);
                 }
                 Ok(ReadyCommand { number, job, .. }) => {
-                    ctx.trace(now, || TraceEvent::UnitBegins {
-                        unit: unit as u8,
-                        command: number,
-                        operation: job.operation as u8,
-                        bytes: job.bytes.into(),
-                    });
                     ctx.record_order(|| OrderEvent::CommandStarted { number });
-                    self.with_unit(unit, ctx, |unit, ports| unit.begin(number, job, ports));
+                    self.assign(number, job, ctx);
                 }
                 Err(Some(later)) => return ctx.schedule(later, Event::ConflictFilter),
                 Err(None) => return,
             }
+        }
+    }
+
+    /// Starts a command on an idle unit, or the parts of a copy on several.
+    fn assign(&mut self, number: u8, job: UnitCommand, ctx: &mut SimContext) {
+        let idle = (0..self.units.len()).filter(|unit| self.units[*unit].is_idle());
+        let idle: Vec<_> = idle.collect();
+        let mut delay = 0;
+        for (unit, part) in idle.iter().zip(job.parts(idle.len() as u64)) {
+            // A division takes a cycle, and each part is assigned in another one.
+            if part != job {
+                delay += 1;
+            }
+            ctx.trace(ctx.now, || TraceEvent::UnitBegins {
+                unit: *unit as u8,
+                command: number,
+                operation: part.operation as u8,
+                bytes: part.bytes.into(),
+            });
+            self.with_unit(*unit, ctx, |unit, ports| {
+                unit.begin(number, part, delay, ports);
+            });
         }
     }
 
@@ -246,6 +263,12 @@ impl NearPm {
             return;
         };
         ctx.trace(ctx.now, || TraceEvent::UnitEnds { unit: unit as u8 });
+        // The command ends with its last part.
+        let mut units = self.units.iter_mut();
+        if let Some(other) = units.find(|unit| unit.executes(ended.command)) {
+            other.add_errors(ended.result);
+            return ctx.schedule(ctx.now, Event::ConflictFilter);
+        }
         let filter = own_mut(&mut ctx.filter);
         let stale = filter.table.is_stale(ended.command);
         if ended.result != 0 && ended.job.closes_log() {

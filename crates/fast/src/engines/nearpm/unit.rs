@@ -172,8 +172,24 @@ impl Unit {
         self.mover.rate = rate;
     }
 
-    /// Starts a command.
-    pub(super) fn begin(&mut self, command: u8, job: UnitCommand, ports: &mut EnginePorts) {
+    /// It executes the command, or a part of it.
+    pub(super) fn executes(&self, command: u8) -> bool {
+        !self.is_idle() && self.command == command
+    }
+
+    /// The command's result will contain the errors of another part as well.
+    pub(super) fn add_errors(&mut self, result: u32) {
+        self.result |= result;
+    }
+
+    /// Starts a command, or a part of it, after `delay` cycles.
+    pub(super) fn begin(
+        &mut self,
+        command: u8,
+        job: UnitCommand,
+        delay: u64,
+        ports: &mut EnginePorts,
+    ) {
         self.command = command;
         self.job = Some(job);
         self.step = UnitStep::Begin;
@@ -189,7 +205,7 @@ impl Unit {
             generation: job.value,
             ..LogWalk::default()
         };
-        ports.wake(ports.now() + BEGIN, self.number << 1 | BEGINS);
+        ports.wake(ports.now() + delay + BEGIN, self.number << 1 | BEGINS);
     }
 
     /// A wake-up is due. Returns the command's result if it has ended.

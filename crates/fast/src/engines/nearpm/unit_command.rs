@@ -17,6 +17,9 @@ const MEDIA_BITS: u32 = 44;
 /// Bytes of a range in the second saved line, and the places of those after the first one.
 const RANGE_BYTES: usize = 7;
 const MORE: [usize; RANGES - 1] = [1, 24, 31, 38, 45, 52];
+/// Maximum number of parts of a copy, and the minimum number of lines of its target for each.
+const MAX_PARTS: u64 = 4;
+const PART_LINES: u64 = 64;
 /// Number of records of a log that only the media know.
 pub(crate) const UNKNOWN: u32 = u32::MAX;
 
@@ -238,6 +241,31 @@ impl UnitCommand {
         }
     }
 
+    /// The parts of a copy, for one unit each, if this number of units is idle. One idle unit is
+    /// left for other commands. A part ends with a line of the target.
+    pub(crate) fn parts(self, idle: u64) -> impl Iterator<Item = UnitCommand> {
+        let (offset, bytes) = (self.target % LINE, u64::from(self.bytes));
+        let lines = (offset + bytes).div_ceil(LINE);
+        let most = (idle - 1).min(MAX_PARTS).min(lines / PART_LINES);
+        let divided = self.operation == Operation::Copy && most > 1;
+        let part_lines = lines.div_ceil(if divided { most } else { 1 });
+        let mut left = Some(self);
+        std::iter::from_fn(move || {
+            let mut part = left.take()?;
+            let bytes = (part_lines * LINE - part.target % LINE) as u32;
+            if divided && bytes < part.bytes {
+                left = Some(UnitCommand {
+                    source: part.source + u64::from(bytes),
+                    target: part.target + u64::from(bytes),
+                    bytes: part.bytes - bytes,
+                    ..part
+                });
+                part.bytes = bytes;
+            }
+            Some(part)
+        })
+    }
+
     /// If it fails, its thread's log is closed.
     pub(crate) fn closes_log(&self) -> bool {
         use Operation::*;
@@ -320,6 +348,65 @@ impl UnitCommand {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const JOB: UnitCommand = UnitCommand {
+        operation: Operation::Copy,
+        log: 0,
+        source: 7,
+        target: 0,
+        bytes: 1,
+        object: 0,
+        value: 0,
+        transaction: 0,
+        number: 0,
+        previous: 0,
+        base: 0,
+        pool: 0,
+        pool_last: 0,
+        more: [0; RANGES - 1],
+    };
+
+    #[test]
+    fn copy_parts_are_consecutive_and_end_with_lines_of_the_target() {
+        let mut random = sim::Random::new(1);
+        for _ in 0..1000 {
+            let job = UnitCommand {
+                source: random.below(1 << 20),
+                target: random.below(1 << 20),
+                bytes: 1 + random.below(1 << 16) as u32,
+                ..JOB
+            };
+            let idle = 1 + random.below(16);
+            let parts: Vec<_> = job.parts(idle).collect();
+            let lines = LineRange::of(job.target, job.bytes.into()).count() as u64;
+            let most = (idle - 1).min(4).min(lines / 64).max(1);
+            assert_eq!(parts.len() as u64, most, "{job:?}, {idle} idle");
+            let mut at = 0;
+            for (n, part) in parts.iter().enumerate() {
+                assert_eq!(part.source, job.source + at);
+                assert_eq!(part.target, job.target + at);
+                at += u64::from(part.bytes);
+                if n + 1 < parts.len() {
+                    assert_eq!((job.target + at) % LINE, 0);
+                    let lines = LineRange::of(part.target, part.bytes.into());
+                    assert!(lines.count() >= 64);
+                }
+            }
+            assert_eq!(at, u64::from(job.bytes));
+        }
+    }
+
+    #[test]
+    fn only_copies_are_divided() {
+        let job = UnitCommand {
+            operation: Operation::Checkpoint,
+            bytes: 1 << 16,
+            ..JOB
+        };
+        assert_eq!(job.parts(16).collect::<Vec<_>>(), [job]);
+        let record = UnitCommand { bytes: 0, ..job };
+        assert_eq!(record.parts(16).collect::<Vec<_>>(), [record]);
+    }
 
     #[test]
     fn unit_command_is_read_as_written_with_its_operation_on_top() {
