@@ -161,6 +161,7 @@ pub(crate) fn forward(
         if number + 1 == campaign.transactions {
             thread.sync()?;
         }
+        thread.poll()?;
         let now = stage.cpu.now();
         {
             let mut progress = lock(progress);
