@@ -536,3 +536,24 @@ fn later_without_durability_finds_violations() {
         assert!(report.violated > 0, "{control:?}: {report:?}");
     }
 }
+
+/// A word that the device writes before the commit is accepted acknowledges what some cut loses.
+#[test]
+#[ignore = "takes seconds"]
+fn later_with_early_words_finds_violations() {
+    let rig = campaigns(Executor::Device);
+    for (executor, mechanism) in cases() {
+        if executor == Executor::Cpu {
+            continue;
+        }
+        let control = Campaign {
+            later: Some(8),
+            transactions: 24,
+            fault: Some(InjectedFault::ProgressWords),
+            ..btree(mechanism, executor, "sampled:60")
+        };
+        let report = rig.run(&control);
+        println!("{mechanism:?}: {} of 60", report.violated);
+        assert!(report.violated > 0, "{control:?}: {report:?}");
+    }
+}

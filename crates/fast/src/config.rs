@@ -82,6 +82,8 @@ pub enum FaultInjection {
     PersistenceDomain,
     /// Stores to tracked pools of `nearpm` make no records.
     Tracking,
+    /// Progress words of `nearpm` count a transaction from its first command on.
+    ProgressWords,
 }
 
 impl Config {

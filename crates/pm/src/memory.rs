@@ -122,6 +122,8 @@ pub(crate) struct Memory {
     pub unproven: bool,
     /// The present transaction has a commit of which an engine reports the end.
     pub posted: bool,
+    /// An engine reports its commits, and the program alone waits for them: each is posted.
+    pub words: bool,
     /// No other thread uses the pool.
     pub alone: bool,
     /// Time is being counted as that of crash consistency.
@@ -143,6 +145,7 @@ impl Memory {
             waits: true,
             unproven: false,
             posted: false,
+            words: false,
             alone: true,
             counts_time: false,
             settled: false,

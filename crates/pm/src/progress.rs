@@ -14,10 +14,9 @@ pub(crate) struct Progress {
     word: u64,
     /// Its line, as it was loaded last.
     line: [u8; LINE as usize],
-    /// Tickets that are not known to be durable, and the transaction that the word has to reach.
+    /// Tickets whose commits are posted and not known to be durable, with their transactions. A
+    /// transaction of a group has no commit yet: a later one stands for it.
     tickets: VecDeque<(u64, Ticket)>,
-    /// The last transaction that the engine commits.
-    last: u64,
 }
 
 impl Progress {
@@ -26,17 +25,12 @@ impl Progress {
             word,
             line: [0; LINE as usize],
             tickets: VecDeque::new(),
-            last: 0,
         }
     }
 
-    /// A transaction has a ticket. Without a commit of its own on the engine it was durable on its
-    /// return, and those before it count.
-    pub fn add(&mut self, transaction: u64, posted: bool, ticket: Ticket) {
-        if posted {
-            self.last = transaction;
-        }
-        self.tickets.push_back((self.last, ticket));
+    /// The commit of a transaction is posted.
+    pub fn add(&mut self, transaction: u64, ticket: Ticket) {
+        self.tickets.push_back((transaction, ticket));
     }
 
     /// All tickets are known to be durable.

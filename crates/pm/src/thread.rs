@@ -113,6 +113,10 @@ impl Thread {
         memory: Memory,
         progress: Option<Progress>,
     ) -> Thread {
+        let memory = Memory {
+            words: progress.is_some() && memory.options.group_commit.is_none(),
+            ..memory
+        };
         let heap = {
             let header = pool.header();
             (header.data(), header.data() + header.heap_bytes())
@@ -357,8 +361,8 @@ impl Thread {
             self.durability.commit();
         }
         let posted = std::mem::take(&mut self.memory.posted);
-        if let Some(progress) = self.progress.as_mut().filter(|_| changed) {
-            progress.add(self.transaction, posted, self.durability.last());
+        if let Some(progress) = self.progress.as_mut().filter(|_| posted) {
+            progress.add(self.transaction, self.durability.last());
         }
         let (mechanism, memory) = self.mechanism_and_memory()?;
         let settled = mechanism.is_settled(memory);
@@ -370,7 +374,10 @@ impl Thread {
         let many = most.is_some_and(|most| self.durability.pending() >= most);
         match settled || later && !many {
             true => Ok(()),
-            false if later => self.wait_below(most.unwrap_or(1)),
+            // One transaction alone is proven sooner by a load of the device.
+            false if later && !self.has_group() && most != Some(1) => {
+                self.wait_below(most.unwrap_or(1))
+            }
             false => self.sync(),
         }
     }

@@ -38,7 +38,7 @@ use self::unit::Unit;
 use super::page::Page;
 use super::ports::{AccessBounds, EnginePorts};
 use super::{event_kind, JobResult};
-use crate::config::Config;
+use crate::config::{Config, FaultInjection};
 use crate::conflict_filter::ConflictFilter;
 use crate::context::{Event, SimContext, TAG_LINE};
 use crate::memory::{master, Memories};
@@ -73,6 +73,8 @@ pub(super) struct NearPm {
     /// A wake-up that notifies a peer is scheduled.
     notifying: bool,
     progress: Progress,
+    /// A fault injection: words are written too early.
+    early_words: bool,
     /// A wake-up that writes a progress word is scheduled.
     writing_word: bool,
     units: Vec<Unit>,
@@ -107,6 +109,7 @@ impl NearPm {
             peers: Peers::new(),
             notifying: false,
             progress: Progress::new(),
+            early_words: config.fault_injection == Some(FaultInjection::ProgressWords),
             writing_word: false,
             units: (0..units).map(|n| Unit::new(n, limits)).collect(),
             rates: {
@@ -166,6 +169,9 @@ impl NearPm {
                         filter.table.unmap_pool(job.log >> 4);
                         self.progress.pool_changed(job.log >> 4);
                     }
+                    if self.early_words {
+                        self.progress.report(&job);
+                    }
                     filter.insert(line, job, stores, ctx.now + DECODE_CYCLES);
                     ctx.schedule_after(DECODE_CYCLES, Event::ConflictFilter);
                     ctx.record_order(|| OrderEvent::CommandAccepted(job.ordered(line)));
@@ -188,6 +194,7 @@ impl NearPm {
                 }
             }
         }
+        self.schedule_word(ctx);
         self.update_header(own(&ctx.filter), ctx.memory);
     }
 

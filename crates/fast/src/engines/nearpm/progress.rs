@@ -74,14 +74,17 @@ impl Progress {
             | Operation::CommitRedo
             | Operation::Delete
             | Operation::Abort
-            | Operation::Switch => {
-                let completed = &mut self.completed[usize::from(job.log)];
-                if job.transaction > *completed {
-                    *completed = job.transaction;
-                    self.queue_word(job.log);
-                }
-            }
+            | Operation::Switch => self.report(job),
             _ => {}
+        }
+    }
+
+    /// Counts the transaction of a command as complete.
+    pub(super) fn report(&mut self, job: &UnitCommand) {
+        let completed = &mut self.completed[usize::from(job.log)];
+        if job.transaction > *completed {
+            *completed = job.transaction;
+            self.queue_word(job.log);
         }
     }
 
