@@ -135,7 +135,7 @@ pub enum InjectedFault {
     Tracking,
     /// Transactions that become durable later are acknowledged when they return.
     Durability,
-    /// The device reports transactions as complete in host memory from their first command on.
+    /// The device reports transactions as complete in host memory one too early.
     ProgressWords,
 }
 

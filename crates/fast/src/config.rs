@@ -82,7 +82,7 @@ pub enum FaultInjection {
     PersistenceDomain,
     /// Stores to tracked pools of `nearpm` make no records.
     Tracking,
-    /// Progress words of `nearpm` count a transaction from its first command on.
+    /// Progress words of `nearpm` are ahead by a transaction.
     ProgressWords,
 }
 

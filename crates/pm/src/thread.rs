@@ -113,10 +113,8 @@ impl Thread {
         memory: Memory,
         progress: Option<Progress>,
     ) -> Thread {
-        let memory = Memory {
-            words: progress.is_some() && memory.options.group_commit.is_none(),
-            ..memory
-        };
+        let mut memory = memory;
+        memory.words = progress.is_some() && memory.options.group_commit.is_none();
         let heap = {
             let header = pool.header();
             (header.data(), header.data() + header.heap_bytes())

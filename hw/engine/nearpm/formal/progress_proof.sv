@@ -79,7 +79,7 @@ module progress_proof
 
   // What the log has completed, counted apart from the module: known one cycle after the end, as
   // there. `written_q`: the last word since the log was opened.
-  logic change, done_q, opens_q, own_write, fresh_q;
+  logic change, done_q, opens_q, own_write;
   logic [1:0] transaction_q, completed_q, written_q, word;
   logic [1:0] address_q;
 
@@ -110,6 +110,12 @@ module progress_proof
       host.w.strb == StrbWidth'(8'hFF) << {log_q[LaneBits-1:0], 3'd0} &&
       (host.aw.addr & 64'hFFF) == (64'({log_q, 3'd0}) & ~64'h3F);
 
+  logic freeze_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) freeze_q <= 1'b0;
+    else freeze_q <= freeze_i;
+  end
+
   // What was completed, and whether the log was opened, in the cycle before.
   logic [1:0] before_q;
   logic reopened_q;
@@ -125,7 +131,7 @@ module progress_proof
 
   `NS_ASSERT(word_is_completed, !own_write || (word == before_q && before_q != (Fault == 1 ? 2'd1 : 2'd0)))
   `NS_ASSERT(never_back, !own_write || reopened_q || word >= written_q)
-  `NS_ASSERT(no_word_while_frozen, !(own_write && $past(freeze_i)))
+  `NS_ASSERT(no_word_while_frozen, !(own_write && freeze_q))
 
   // With a host that answers at once, no other work and no freeze, the word follows.
   logic quiet;
@@ -141,14 +147,10 @@ module progress_proof
     else if (!quiet || address_q == '0 || completed_q == written_q) missing_q <= '0;
     else missing_q <= missing_q + 1'b1;
   end
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) fresh_q <= 1'b0;
-    else fresh_q <= busy;
-  end
   `NS_ASSERT(word_follows, missing_q < 6'd40)
   `NS_COVER(second_word, own_write && written_q == 2'd1 && word == 2'd3)
 
   logic unused;
-  assign unused = ^{fresh_q, host.ar, host.ar_valid, host.aw, host.w, host.b_ready, host.r_ready};
+  assign unused = ^{busy, host.ar, host.ar_valid, host.aw, host.w, host.b_ready, host.r_ready};
 
 endmodule

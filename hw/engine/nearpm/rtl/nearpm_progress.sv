@@ -175,9 +175,10 @@ module nearpm_progress
         known_q[update_log_q]   <= 1'b0;
         pending_q[update_log_q] <= 1'b0;
       end
-      if (pool_change_valid_i) begin
-        known_q[{pool_change_number_i, ThreadBits'(0)}+:Threads]   <= '0;
-        pending_q[{pool_change_number_i, ThreadBits'(0)}+:Threads] <= '0;
+      for (int unsigned n = 0; n < Logs; n++)
+      if (pool_change_valid_i && pool_of(log_index_t'(n)) == pool_change_number_i) begin
+        known_q[n]   <= 1'b0;
+        pending_q[n] <= 1'b0;
       end
     end
   end
@@ -203,7 +204,7 @@ module nearpm_progress
   always_ff @(posedge clk_i) begin
     if (state_q == StWord) begin
       word_q  <= stored;
-      place_q <= {address_q, 1'b0, log_q, 3'd0};
+      place_q <= {address_q, 12'({log_q, 3'd0})};
     end
   end
 

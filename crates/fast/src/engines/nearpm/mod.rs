@@ -73,8 +73,6 @@ pub(super) struct NearPm {
     /// A wake-up that notifies a peer is scheduled.
     notifying: bool,
     progress: Progress,
-    /// A fault injection: words are written too early.
-    early_words: bool,
     /// A wake-up that writes a progress word is scheduled.
     writing_word: bool,
     units: Vec<Unit>,
@@ -108,8 +106,9 @@ impl NearPm {
             page: Page::new(manifest.arguments.len()),
             peers: Peers::new(),
             notifying: false,
-            progress: Progress::new(),
-            early_words: config.fault_injection == Some(FaultInjection::ProgressWords),
+            progress: Progress::new(
+                config.fault_injection == Some(FaultInjection::ProgressWords),
+            ),
             writing_word: false,
             units: (0..units).map(|n| Unit::new(n, limits)).collect(),
             rates: {
@@ -169,9 +168,6 @@ impl NearPm {
                         filter.table.unmap_pool(job.log >> 4);
                         self.progress.pool_changed(job.log >> 4);
                     }
-                    if self.early_words {
-                        self.progress.report(&job);
-                    }
                     filter.insert(line, job, stores, ctx.now + DECODE_CYCLES);
                     ctx.schedule_after(DECODE_CYCLES, Event::ConflictFilter);
                     ctx.record_order(|| OrderEvent::CommandAccepted(job.ordered(line)));
@@ -194,7 +190,6 @@ impl NearPm {
                 }
             }
         }
-        self.schedule_word(ctx);
         self.update_header(own(&ctx.filter), ctx.memory);
     }
 

@@ -25,15 +25,18 @@ pub(super) struct Progress {
     completed: Vec<u64>,
     /// Logs whose word is to be written, each at most once.
     queue: VecDeque<u8>,
+    /// A fault injection: words are ahead by a transaction.
+    is_early: bool,
 }
 
 impl Progress {
-    pub(super) fn new() -> Progress {
+    pub(super) fn new(is_early: bool) -> Progress {
         Progress {
             written: 0,
             address: 0,
             completed: vec![0; LOGS],
             queue: VecDeque::new(),
+            is_early,
         }
     }
 
@@ -74,17 +77,16 @@ impl Progress {
             | Operation::CommitRedo
             | Operation::Delete
             | Operation::Abort
-            | Operation::Switch => self.report(job),
+            | Operation::Switch => {
+                // The fault injection counts the transaction that follows, too.
+                let transaction = job.transaction.saturating_add(u64::from(self.is_early));
+                let completed = &mut self.completed[usize::from(job.log)];
+                if transaction > *completed {
+                    *completed = transaction;
+                    self.queue_word(job.log);
+                }
+            }
             _ => {}
-        }
-    }
-
-    /// Counts the transaction of a command as complete.
-    pub(super) fn report(&mut self, job: &UnitCommand) {
-        let completed = &mut self.completed[usize::from(job.log)];
-        if job.transaction > *completed {
-            *completed = job.transaction;
-            self.queue_word(job.log);
         }
     }
 
@@ -125,7 +127,7 @@ mod tests {
 
     #[test]
     fn progress_takes_an_address_when_its_upper_half_is_written() {
-        let mut progress = Progress::new();
+        let mut progress = Progress::new(false);
         progress.completed[17] = 5;
         progress.write(false, 0x1234_5678, u32::MAX);
         assert_eq!((progress.address, progress.is_idle()), (0, true));
