@@ -93,7 +93,9 @@ impl Campaign {
                 return Err(InvalidValue::new("devices", self.devices, rule).into());
             }
         }
-        if self.fault == Some(InjectedFault::Durability) && self.later.unwrap_or(1) < 2 {
+        let of_later = [InjectedFault::Durability, InjectedFault::ProgressWords];
+        let is_of_later = self.fault.is_some_and(|fault| of_later.contains(&fault));
+        if is_of_later && self.later.unwrap_or(1) < 2 {
             return Err(Error::FaultOfLater);
         }
         if !(1..=MAX_JOBS).contains(&self.jobs) {
@@ -133,6 +135,8 @@ pub enum InjectedFault {
     Tracking,
     /// Transactions that become durable later are acknowledged when they return.
     Durability,
+    /// The device reports transactions as complete in host memory one too early.
+    ProgressWords,
 }
 
 impl InjectedFault {
@@ -147,6 +151,7 @@ impl InjectedFault {
             InjectedFault::CommandOrder => Some(FaultInjection::CommandOrder),
             InjectedFault::PersistenceDomain => Some(FaultInjection::PersistenceDomain),
             InjectedFault::Tracking => Some(FaultInjection::Tracking),
+            InjectedFault::ProgressWords => Some(FaultInjection::ProgressWords),
         }
     }
 
@@ -202,5 +207,6 @@ named_variants!(
     "domain" PersistenceDomain,
     "peers" Peers,
     "tracking" Tracking,
-    "durability" Durability
+    "durability" Durability,
+    "words" ProgressWords
 );

@@ -158,9 +158,11 @@ pub(crate) fn forward(
         if committed || !campaign.fault.is_some_and(InjectedFault::prevents_aborts) {
             perform(stage, campaign, &mut thread, number)?;
         }
-        if number + 1 == campaign.transactions {
+        let many = |later: u64| thread.last_ticket().number() - thread.durable().number() >= later;
+        if number + 1 == campaign.transactions || campaign.later.is_some_and(many) {
             thread.sync()?;
         }
+        thread.poll()?;
         let now = stage.cpu.now();
         {
             let mut progress = lock(progress);

@@ -109,7 +109,8 @@ impl Stage {
         });
         let own = Options {
             listener: Some(listener),
-            group_commit: campaign.later,
+            // The engine reports its commits, and the campaign waits for them.
+            group_commit: campaign.later.filter(|_| executor == Executor::Cpu),
             proofs: fault != Some(InjectedFault::Durability),
             ..options(&engines, synchronise, fault)
         };

@@ -82,6 +82,8 @@ pub enum FaultInjection {
     PersistenceDomain,
     /// Stores to tracked pools of `nearpm` make no records.
     Tracking,
+    /// Progress words of `nearpm` are ahead by a transaction.
+    ProgressWords,
 }
 
 impl Config {

@@ -68,6 +68,32 @@ impl Cpu {
         self.compute(Time((ps * bytes as f64).round() as u64))
     }
 
+    /// Loads a line of host memory that a device writes. `known` is the line as this CPU has loaded
+    /// it last: the load hits the cache if the device has not written to the line since. An error
+    /// if the device has lost stores, as with a fence that reads back.
+    pub fn load_host_line(
+        &self,
+        device: usize,
+        address: u64,
+        known: &mut [u8; LINE],
+    ) -> Result<()> {
+        let mut turn = self.shared.turn()?;
+        begin_instruction(&mut turn, self.number)?;
+        let machine = turn.machine();
+        let before = *known;
+        machine
+            .system
+            .memory()
+            .read(address, known)
+            .map_err(|error| Error::Access(error.to_string()))?;
+        let time = match *known == before {
+            true => machine.costs.hit,
+            false => machine.costs.dram,
+        };
+        machine.spend(self.number, machine.costs.issue + time);
+        machine.check_lost_stores(self.number, device)
+    }
+
     /// Sleeps until `time`, at most 1000 s from now.
     pub fn sleep_until(&self, time: Time) -> Result<()> {
         let mut turn = self.shared.turn()?;

@@ -221,10 +221,13 @@ impl Store {
 
     /// Counts the requests that are durable.
     fn note_durable(&mut self) {
-        let Some((thread, _)) = &self.open else {
+        let Some((thread, _)) = &mut self.open else {
             return;
         };
-        let durable = thread.durable();
+        // An error is reported by the call that waits.
+        let Ok(durable) = thread.durable() else {
+            return;
+        };
         let count = self.unanswered.partition_point(|one| one.ticket <= durable);
         let now = self.session.now();
         for one in self.unanswered.drain(..count) {

@@ -415,7 +415,7 @@ pub extern "C" fn nspm_sync(thread: NspmThread) -> c_int {
 #[no_mangle]
 pub unsafe extern "C" fn nspm_durable(thread: NspmThread, ticket: *mut u64) -> c_int {
     call(|state| {
-        let durable = || Ok(state.thread(thread.id)?.durable().number());
+        let durable = || Ok(state.thread(thread.id)?.durable()?.number());
         // SAFETY: the caller's.
         unsafe { write_out(ticket, "ticket", durable) }
     })

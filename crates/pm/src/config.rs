@@ -235,8 +235,13 @@ pub struct Options {
     /// With an engine: it recovers the logs, whoever has written them; else the CPU does.
     pub engine_recovers: bool,
     /// Transactions of [`Thread::run_later`](crate::Thread::run_later): the one that makes this
-    /// number not durable waits until all are. 1: each waits. None: only the program waits.
+    /// number not durable waits until all are, or with `words` until the oldest is. 1: each waits.
+    /// None: only the program waits.
     pub group_commit: Option<u64>,
+    /// With an engine on one device: the engine writes to host memory how far transactions are
+    /// durable, where it can. A program then learns it by loads of its own memory. Without
+    /// `group_commit`, transactions then have a commit each instead of being a group.
+    pub words: bool,
     /// Time of the library's own code.
     pub costs: Costs,
     /// Is called for each operation of the library that exists for crash consistency.
@@ -261,6 +266,7 @@ impl Default for Options {
             process: 1,
             engine_recovers: false,
             group_commit: None,
+            words: true,
             costs: Costs::default(),
             listener: None,
             snapshots: true,

@@ -7,9 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use driver::page;
 use host::{Cpu, Mapping, MemoryType, PendingLoad};
 use sim::{Bar, Time};
-use spec::nearpm::{Command, Operation, ReturnValue, COMMANDS, LINE};
+use spec::nearpm::{
+    progress_word, Command, Operation, ReturnValue, COMMANDS, LINE, PROGRESS_BYTES, THREADS,
+};
 use spec::regs::command_page::LINE_STRIDE;
-use spec::regs::nearpm::{domain, DOMAIN, FORGET};
+use spec::regs::nearpm::{domain, DOMAIN, FORGET, PROGRESS};
 use spec::regs::Field;
 use testbed::Testbed;
 
@@ -66,6 +68,8 @@ struct PageState {
     status_load_sent: Time,
     /// The page's count of dropped writes at the first status load.
     dropped: Option<u32>,
+    /// Host memory for the progress words.
+    words: Option<u64>,
 }
 
 /// A load of a line, which reports the status of all lines, and the commands on the page at its
@@ -101,6 +105,7 @@ impl EngineHandle {
                 status_load: None,
                 dropped: None,
                 status_load_sent: Time::ZERO,
+                words: None,
             }),
         }
     }
@@ -166,6 +171,32 @@ impl EngineHandle {
         let at = self.registers()? + register;
         cpu.load(&self.mapping(MemoryType::Uncached), at, &mut value)?;
         Ok(u64::from_le_bytes(value))
+    }
+
+    /// Has the engine write its progress words to host memory. Returns the address of the words,
+    /// with those of `pool` cleared. `None`: the registers are not known, or the host has no memory
+    /// that the device reaches. The logs of the pool are open, and no transaction has begun.
+    pub(crate) fn attach_words(&self, cpu: &Cpu, pool: u8) -> Result<Option<u64>> {
+        if self.registers.is_none() {
+            return Ok(None);
+        }
+        let known = self.state().words;
+        let words = cpu.shared().with_machine(|machine| {
+            let memory = machine.system_mut().memory_mut();
+            let zeros = [0; 8 * THREADS as usize];
+            let cleared = |memory: &mut sim::HostMemory, words: u64| {
+                memory
+                    .write(progress_word(words, pool * THREADS), &zeros)
+                    .is_ok()
+            };
+            let known = known.filter(|words| cleared(memory, *words));
+            known.or_else(|| memory.alloc(PROGRESS_BYTES, 1))
+        });
+        self.state().words = words;
+        if let Some(words) = words {
+            self.write_register(cpu, PROGRESS, &words.to_le_bytes())?;
+        }
+        Ok(words)
     }
 
     /// The register that reports the state of the persistence domain; nothing if the registers are

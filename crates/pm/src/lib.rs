@@ -279,6 +279,7 @@ mod memory;
 mod multi_device;
 mod partial_lines;
 mod pool;
+mod progress;
 mod ranges;
 mod recovery;
 pub mod session;

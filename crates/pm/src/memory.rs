@@ -120,6 +120,10 @@ pub(crate) struct Memory {
     pub waits: bool,
     /// An engine has commits that no fence has proven to be durable.
     pub unproven: bool,
+    /// The present transaction has a commit of which an engine reports the end.
+    pub posted: bool,
+    /// An engine reports its commits, and the program alone waits for them: each is posted.
+    pub words: bool,
     /// No other thread uses the pool.
     pub alone: bool,
     /// Time is being counted as that of crash consistency.
@@ -140,6 +144,8 @@ impl Memory {
             next_lines: Vec::new(),
             waits: true,
             unproven: false,
+            posted: false,
+            words: false,
             alone: true,
             counts_time: false,
             settled: false,
@@ -375,6 +381,7 @@ impl Memory {
             }
             false => {
                 self.unproven = true;
+                self.posted = true;
                 self.fetch_next_lines()?;
             }
         }

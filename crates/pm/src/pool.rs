@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use host::Cpu;
 use sim::Bar;
 use spec::nearpm::{
-    Command, Descriptor, ErrorBit, LogState, Operation, RecordKind, ALIGN, FIRST_RECORD, LINE,
-    POOLS, RESERVED_BYTES,
+    progress_word, Command, Descriptor, ErrorBit, LogState, Operation, RecordKind, ALIGN,
+    FIRST_RECORD, LINE, POOLS, RESERVED_BYTES, THREADS,
 };
 
 use crate::devices::Devices;
@@ -19,6 +19,7 @@ use crate::log::{Log, LogPlacement, Offload};
 use crate::mechanism::{self, Group, InPlace, Pages, Redo, Shadow, Tracked};
 use crate::memory::Memory;
 use crate::multi_device::{self, LogRecovery};
+use crate::progress::Progress;
 use crate::recovery::{self, PendingAction};
 use crate::units::PAGE;
 use crate::{Error, Layout, Lock, Mechanism, Options, Result, Thread};
@@ -44,6 +45,8 @@ pub(crate) struct PoolInner {
     pending: AtomicU64,
     /// Bits of those whose transactions are a group.
     grouped: AtomicU64,
+    /// Host memory with the progress words of the pool's engine.
+    words: Option<u64>,
     /// Why the pool can't be used any more.
     unusable: Mutex<Option<&'static str>>,
 }
@@ -305,6 +308,12 @@ impl Pool {
             false => None,
         };
         let heap = load_heap(&mut m, &header, pages.as_deref())?;
+        let words = match &options.engine {
+            Some(engine) if count == 1 && options.words => {
+                engine.attach_words(cpu, options.pool)?
+            }
+            _ => None,
+        };
         let slots = generations.into_iter().enumerate();
         let slots = slots.map(|(n, generations)| {
             let log = new_log(&header, n as u8, &generations, offload.as_ref(), options);
@@ -318,6 +327,7 @@ impl Pool {
             header: Mutex::new(header),
             heap: Mutex::new(heap),
             pages,
+            words,
             transactions: AtomicU64::new(last),
             exclusive: Lock::new(),
             under_way: AtomicUsize::new(0),
@@ -344,7 +354,11 @@ impl Pool {
             let text = format!("the pool has logs for {} threads, all in use", slots.len());
             return Err(Error::Full(text));
         };
-        Ok(Thread::new(&self.0, number, mechanism, self.0.memory(cpu)))
+        let words = self.0.words;
+        let log = self.0.options.pool * THREADS + number;
+        let progress = words.map(|words| Progress::new(progress_word(words, log)));
+        let memory = self.0.memory(cpu);
+        Ok(Thread::new(&self.0, number, mechanism, memory, progress))
     }
 
     /// Bytes of the pool.

@@ -695,9 +695,10 @@ impl SessionThread {
         }
     }
 
-    /// The last ticket that is known to be durable.
-    pub fn durable(&self) -> Ticket {
-        self.thread.durable()
+    /// The last ticket that is known to be durable: see [`Thread::poll`].
+    pub fn durable(&mut self) -> Result<Ticket> {
+        self.pool.check_alive()?;
+        self.thread.poll()
     }
 
     /// The ticket of the last transaction.

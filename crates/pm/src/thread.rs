@@ -14,6 +14,7 @@ use crate::lock::LockGuard;
 use crate::mechanism::Mechanism;
 use crate::memory::{self, Memory};
 use crate::pool::PoolInner;
+use crate::progress::Progress;
 use crate::{Counts, Error, Lock, Ptr, Result, Ticket, Value};
 
 /// A thread that works on a pool, with a private log.
@@ -28,10 +29,18 @@ pub struct Thread {
     /// The heap in the pool: first byte, and end.
     heap: (u64, u64),
     durability: Durability,
+    /// The engine reports in host memory how far transactions are durable.
+    progress: Option<Progress>,
+    /// Number of the last transaction.
+    transaction: u64,
 }
 
 /// Transactions like the last one whose new objects' lines are fetched, if nothing waits.
 const TRANSACTIONS_AHEAD: usize = 3;
+/// Pause between two loads of a progress word.
+const POLL_INTERVAL: Time = Time::ns(20);
+/// After this time without a word, a load of the device proves that transactions are durable.
+const WORD_TIMEOUT: Time = Time::us(2);
 
 impl Drop for Thread {
     fn drop(&mut self) {
@@ -102,7 +111,10 @@ impl Thread {
         number: u8,
         mechanism: Box<dyn Mechanism>,
         memory: Memory,
+        progress: Option<Progress>,
     ) -> Thread {
+        let mut memory = memory;
+        memory.words = progress.is_some() && memory.options.group_commit.is_none();
         let heap = {
             let header = pool.header();
             (header.data(), header.data() + header.heap_bytes())
@@ -115,6 +127,8 @@ impl Thread {
             active: false,
             heap,
             durability: Durability::default(),
+            progress,
+            transaction: 0,
         }
     }
 
@@ -171,6 +185,57 @@ impl Thread {
         Ok(self.durability.last())
     }
 
+    /// Learns how far transactions are durable, without waiting: loads the word of host memory that
+    /// the engine writes. Without such a word nothing new is learned, and no time passes.
+    pub fn poll(&mut self) -> Result<Ticket> {
+        if self.durability.pending() == 0 {
+            return Ok(self.durable());
+        }
+        self.pool.check_usable()?;
+        let device = self.pool.devices.number(0);
+        let begin = self.memory.cpu.now();
+        let learned = match &mut self.progress {
+            Some(progress) => progress.poll(&self.memory.cpu, device),
+            None => Ok(None),
+        };
+        self.memory.counts.consistency += self.memory.cpu.now().saturating_sub(begin);
+        match learned {
+            Ok(None) => {}
+            Ok(Some(ticket)) => {
+                if ticket == self.durability.last() {
+                    self.memory.unproven = false;
+                }
+                self.record_durable(ticket);
+            }
+            Err(error) => {
+                self.pool.mark_unusable();
+                return Err(error);
+            }
+        }
+        Ok(self.durable())
+    }
+
+    /// Waits until fewer than `most` transactions are not durable: by the engine's word, and if
+    /// that takes long until all are durable.
+    fn wait_below(&mut self, most: u64) -> Result<()> {
+        if self.progress.is_some() {
+            let limit = self.memory.cpu.now() + WORD_TIMEOUT;
+            loop {
+                self.poll()?;
+                if self.durability.pending() < most {
+                    return Ok(());
+                }
+                if self.memory.cpu.now() >= limit {
+                    break;
+                }
+                let next = self.memory.cpu.now() + POLL_INTERVAL;
+                self.memory.cpu.sleep_until(next)?;
+                self.memory.counts.consistency += POLL_INTERVAL;
+            }
+        }
+        self.sync()
+    }
+
     /// True if a transaction is known to be durable. Takes no time.
     pub fn is_durable(&self, ticket: Ticket) -> bool {
         ticket <= self.durable()
@@ -192,6 +257,9 @@ impl Thread {
     /// Waits until a transaction is durable.
     pub fn wait(&mut self, ticket: Ticket) -> Result<()> {
         self.check_ticket(ticket)?;
+        if !self.is_durable(ticket) {
+            self.poll()?;
+        }
         match self.is_durable(ticket) {
             true => Ok(()),
             false => self.sync(),
@@ -200,6 +268,7 @@ impl Thread {
 
     /// Waits until all transactions of this thread are durable.
     pub fn sync(&mut self) -> Result<()> {
+        self.poll()?;
         if self.durability.pending() == 0 {
             return Ok(());
         }
@@ -249,6 +318,9 @@ impl Thread {
     fn record_durable(&mut self, to: Ticket) {
         let due = self.durability.advance(to);
         if self.durability.pending() == 0 {
+            if let Some(progress) = &mut self.progress {
+                progress.clear();
+            }
             self.set_pending(false);
             self.release_freed();
         }
@@ -286,6 +358,10 @@ impl Thread {
         if changed {
             self.durability.commit();
         }
+        let posted = std::mem::take(&mut self.memory.posted);
+        if let Some(progress) = self.progress.as_mut().filter(|_| posted) {
+            progress.add(self.transaction, self.durability.last());
+        }
         let (mechanism, memory) = self.mechanism_and_memory()?;
         let settled = mechanism.is_settled(memory);
         if settled {
@@ -296,6 +372,10 @@ impl Thread {
         let many = most.is_some_and(|most| self.durability.pending() >= most);
         match settled || later && !many {
             true => Ok(()),
+            // One transaction alone is proven sooner by a load of the device.
+            false if later && !self.has_group() && most != Some(1) => {
+                self.wait_below(most.unwrap_or(1))
+            }
             false => self.sync(),
         }
     }
@@ -376,6 +456,8 @@ impl Thread {
         let (mechanism, memory) = self.mechanism_and_memory()?;
         mechanism.begin(memory, number)?;
         self.active = true;
+        self.transaction = number;
+        self.memory.posted = false;
         let mut work = ActiveTransaction::default();
         self.pool.under_way.fetch_add(1, Ordering::Relaxed);
         work.pool = Some(self.pool.clone());

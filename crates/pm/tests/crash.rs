@@ -257,7 +257,9 @@ fn run(case: &Case, bench: &Bench, cpu: &Cpu, pool: &Pool, tree: Tree) -> Oracle
         return oracle;
     };
     let mut tickets = VecDeque::new();
-    let learn = |thread: &Thread, tickets: &mut VecDeque<Ticket>, oracle: &mut Oracle| {
+    let learn = |thread: &mut Thread, tickets: &mut VecDeque<Ticket>, oracle: &mut Oracle| {
+        // Without power nothing is learned.
+        let _ = thread.poll();
         while tickets.front().is_some_and(|one| thread.is_durable(*one)) {
             tickets.pop_front();
             oracle.ends.push(cpu.now());
@@ -281,10 +283,10 @@ fn run(case: &Case, bench: &Bench, cpu: &Cpu, pool: &Pool, tree: Tree) -> Oracle
             }
             Err(error) => panic!("{error}"),
         }
-        learn(&thread, &mut tickets, &mut oracle);
+        learn(&mut thread, &mut tickets, &mut oracle);
     }
     match thread.sync() {
-        Ok(()) => learn(&thread, &mut tickets, &mut oracle),
+        Ok(()) => learn(&mut thread, &mut tickets, &mut oracle),
         Err(Error::Host(_)) => {}
         Err(error) => panic!("{error}"),
     }

@@ -372,7 +372,7 @@ impl PmThread {
     /// The last ticket that is known to be durable, and the last one.
     fn tickets(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
         let tickets = |thread: &mut SessionThread| {
-            Ok((thread.durable().number(), thread.last_ticket().number()))
+            Ok((thread.durable()?.number(), thread.last_ticket().number()))
         };
         self.thread.call(py, tickets)
     }

@@ -25,6 +25,7 @@ hw/engine/nearpm/rtl/nearpm_save_filter.sv
 hw/engine/nearpm/rtl/nearpm_save.sv
 hw/engine/nearpm/rtl/nearpm_peers_walk.sv
 hw/engine/nearpm/rtl/nearpm_peers.sv
+hw/engine/nearpm/rtl/nearpm_progress.sv
 hw/engine/nearpm/rtl/nearpm_register_gate.sv
 hw/engine/nearpm/rtl/nearpm_reg_snapshot.sv
 hw/engine/nearpm/rtl/gen/nearpm_regs_pkg.sv

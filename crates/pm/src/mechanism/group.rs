@@ -12,7 +12,8 @@
 //! under way. Its stores are taken back for that, and made again.
 //!
 //! A group is of one thread. While several threads use a pool, an engine's commits are posted one
-//! by one instead, and a later fence proves them.
+//! by one instead, and a later fence proves them. So they are if the engine reports them in host
+//! memory and the program alone decides when to wait.
 
 use std::ops::Range;
 
@@ -210,7 +211,7 @@ impl Mechanism for Group {
         if nothing || too_long {
             return self.commit(m);
         }
-        if !m.alone && !self.open {
+        if (!m.alone || m.words) && !self.open {
             self.inner.commit_later(m)?;
             self.log_bytes = 0;
         } else {

@@ -34,6 +34,14 @@ pub mod register {
     pub const END: u64 = HIGHEST + 8;
 }
 
+/// Bytes of the progress words of all logs.
+pub const PROGRESS_BYTES: u64 = 8 * super::POOLS as u64 * super::THREADS as u64;
+
+/// Address of the progress word of a log, 16 * pool + thread, with the words at `base`.
+pub fn progress_word(base: u64, log: u8) -> u64 {
+    base + 8 * u64::from(log)
+}
+
 /// A completion that a device sends to its peers: it has completed its part of a log's transactions
 /// up to and including this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use super::Field;
 
 /// Bytes up to the end of the last register.
-pub const SIZE: u64 = 0x210;
+pub const SIZE: u64 = 0x218;
 /// Control.
 pub const CONTROL: u64 = 0x0;
 /// Inside of `CONTROL`.
@@ -222,6 +222,18 @@ pub const HIGHEST_STRIDE: u64 = 0x4;
 pub const HIGHEST_COUNT: u64 = 2;
 /// Inside of `HIGHEST`.
 pub mod highest {
+    use super::Field;
+    /// word.
+    pub const WORD: Field = Field::new(0, 32, 0x0);
+}
+/// Address of the progress words.
+pub const PROGRESS: u64 = 0x210;
+/// From one to the next: Address of the progress words.
+pub const PROGRESS_STRIDE: u64 = 0x4;
+/// How many there are: Address of the progress words.
+pub const PROGRESS_COUNT: u64 = 2;
+/// Inside of `PROGRESS`.
+pub mod progress {
     use super::Field;
     /// word.
     pub const WORD: Field = Field::new(0, 32, 0x0);

@@ -7,12 +7,15 @@ from collections import deque
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
+from cocotbext.axi import AxiBus, AxiRam
 from interleaving_ram import InterleavingRam
 from nearpm_model import POOL_MAP, Engine, command
 
 SIZE = 1 << 20
 CHANNELS, GRANULE = 2, 4096
 RESERVED = SIZE - Engine.RESERVED
+HOST_BYTES = 1 << 16
+PROGRESS = 0x210
 
 
 def channel_of(addr):
@@ -44,6 +47,12 @@ class Bench:
             ram.data = self.media
             self.rams.append(ram)
         self.model = Engine(bytearray(self.media))
+        # Host memory. Accesses beyond its end are answered with errors.
+        self.host = AxiRam(
+            AxiBus.from_prefix(dut, "m_host"), dut.clk_i, dut.rst_ni, reset_active_level=False, size=HOST_BYTES
+        )
+        for part in (self.host.write_if, self.host.read_if):
+            part.log.setLevel("ERROR")
         self.alive = False
         cocotb.start_soon(Clock(dut.clk_i, 4, unit="ns").start())
 
@@ -319,6 +328,16 @@ class Bench:
         for at in range(0, RESERVED, 64):
             got, wanted = self.media[at : at + 64], self.model.data[at : at + 64]
             assert got == wanted, f"line {at:#x} is {bytes(got).hex()} and not {bytes(wanted).hex()}"
+
+    async def set_words(self, addr):
+        """Sets the address of the progress words."""
+        await self.write_register(PROGRESS, addr & 0xFFFF_FFFF)
+        await self.write_register(PROGRESS + 4, addr >> 32)
+
+    def word(self, addr, pool, thread):
+        """The progress word of a log, in words at `addr`."""
+        at = addr + 8 * (16 * pool + thread)
+        return int.from_bytes(self.host.read(at, 8), "little")
 
     async def write_register(self, addr, value):
         d = self.dut

@@ -33,6 +33,7 @@ module nearpm_tb
   `NS_AXI_PORTS(s_pm1, 6, input, output),
   `NS_AXI_PORTS(s_nvme0, 6, input, output),
   `NS_AXI_PORTS(s_nvme1, 6, input, output),
+  `NS_AXI_PORTS(m_host, 8, output, input),
   `NS_AXI_PORTS(m_axi0, 8, output, input),
   `NS_AXI_PORTS(m_axi1, 8, output, input)
 );
@@ -52,6 +53,7 @@ module nearpm_tb
   `NS_AXI_FROM_FLAT(s_pm1, s_pm[1])
   `NS_AXI_FROM_FLAT(s_nvme0, s_nvme[0])
   `NS_AXI_FROM_FLAT(s_nvme1, s_nvme[1])
+  `NS_AXI_TO_FLAT(m_host, host)
   `NS_AXI_TO_FLAT(m_axi0, memory[0])
   `NS_AXI_TO_FLAT(m_axi1, memory[1])
 
@@ -86,14 +88,6 @@ module nearpm_tb
     .m_hook_pm  (m_pm),
     .s_hook_nvme(s_nvme),
     .m_hook_nvme(m_nvme)
-  );
-
-  // No other device is connected.
-  ns_axi_error_slave u_host (
-    .clk_i,
-    .rst_ni,
-    .busy_o(),
-    .s_axi (host)
   );
 
   for (genvar c = 0; c < 2; c++) begin : gen_memory

@@ -56,6 +56,11 @@ def test_nearpm_copies(units):
 
 
 @UNITS
+def test_nearpm_progress(units):
+    run("cocotb_nearpm_progress", units)
+
+
+@UNITS
 def test_nearpm_faults(units):
     run("cocotb_nearpm_faults", units)
 

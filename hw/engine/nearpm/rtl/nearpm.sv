@@ -43,7 +43,7 @@ module nearpm
   ns_axil_if.slave s_axil,
   /// Command page.
   command_page_if.engine s_page,
-  /// Host port, to the peers in other devices.
+  /// Host port, to the peers in other devices and to host memory.
   ns_axi_if.master m_host,
   /// Memory, one master per channel; addresses are local to the channel.
   ns_axi_if.master m_mem[NumChannels],
@@ -69,6 +69,8 @@ module nearpm
       dispatch_busy,
       save_busy,
       peers_busy,
+      progress_busy,
+      progress_written_q,
       track_busy,
       regs_open,
       restored,
@@ -483,7 +485,9 @@ module nearpm
   delete_t delete;
   logic delete_valid, delete_ready, delete_done, hold, commit_done_valid, commit_done_ready;
   logic [LogBits-1:0] commit_done_log;
-  logic [63:0] commit_done_generation;
+  logic [63:0] commit_done_generation, progress_transaction;
+  logic progress_valid, progress_opens;
+  logic [LogBits-1:0] progress_log;
   logic [Units-1:0] job_valid, job_ready, unit_end_valid, unit_end_ready;
   unit_end_t [Units-1:0] unit_end;
 
@@ -522,6 +526,10 @@ module nearpm
     .commit_done_log_o  (commit_done_log),
     .commit_done_generation_o(commit_done_generation),
     .commit_done_ready_i(commit_done_ready),
+    .progress_valid_o(progress_valid),
+    .progress_opens_o(progress_opens),
+    .progress_log_o  (progress_log),
+    .progress_transaction_o(progress_transaction),
     .done_valid_o          (unit_done_valid),
     .done_data_o     (unit_done),
     .close_valid_o         (close_valid),
@@ -670,7 +678,7 @@ module nearpm
   // A failed restore opens the window too: accesses then end with errors instead of waiting.
   assign open_o = open_q || restore_failed_q;
   // After a failed restore nothing changes until a reset.
-  assign busy_o = regs_open || decode_busy || save_busy || (!restore_failed_q && (track_busy || table_busy || dispatch_busy || peers_busy || peer_registered_q != '0 || peer_notified_q != '0 || filter_busy != '0 || !open_q));
+  assign busy_o = regs_open || decode_busy || save_busy || (!restore_failed_q && (track_busy || table_busy || dispatch_busy || peers_busy || progress_busy || progress_written_q || peer_registered_q != '0 || peer_notified_q != '0 || filter_busy != '0 || !open_q));
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -738,6 +746,8 @@ module nearpm
   logic restore_own, restored_numbered;
   logic [DeviceBits-1:0] restored_own;
 
+  ns_axi_if host[2] ();
+
   nearpm_peers u_peers (
     .clk_i,
     .rst_ni,
@@ -787,7 +797,33 @@ module nearpm
     .restore_i          (restore_peers),
     .restore_index_i    (restore_peers_index),
     .restore_data_i     (restore_data),
-    .m_host
+    .m_host             (host[0])
+  );
+
+  nearpm_progress u_progress (
+    .clk_i,
+    .rst_ni,
+    .freeze_i            (freeze),
+    .busy_o              (progress_busy),
+    .address_written_i   (progress_written_q),
+    .address_i           ({hwif_out.progress[1].word.value, hwif_out.progress[0].word.value[31:12]}),
+    .done_valid_i        (progress_valid),
+    .done_opens_i        (progress_opens),
+    .done_log_i          (progress_log),
+    .done_transaction_i  (progress_transaction),
+    .pool_change_valid_i (pool_write),
+    .pool_change_number_i(pool_of(context_log)),
+    .m_host              (host[1])
+  );
+
+  ns_axi_mux #(
+    .N     (2),
+    .IdBits(1)
+  ) u_host (
+    .clk_i,
+    .rst_ni,
+    .s_axi(host),
+    .m_axi(m_host)
   );
 
   assign numbered = hwif_out.device.numbered.value;
@@ -826,7 +862,9 @@ module nearpm
     if (!rst_ni) begin
       peer_registered_q <= '0;
       peer_notified_q <= '0;
+      progress_written_q <= 1'b0;
     end else begin
+      progress_written_q <= hwif_out.progress[1].word.swmod;
       for (int unsigned n = 0; n < Devices; n++) begin
         peer_registered_q[n] <= hwif_out.peer[2*n+1].word.swmod;
         peer_notified_q[n] <= hwif_out.done[2*n+1].word.swmod;

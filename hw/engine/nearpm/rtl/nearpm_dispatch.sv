@@ -71,6 +71,13 @@ module nearpm_dispatch
   output logic [63:0]            commit_done_generation_o,
   input  logic                   commit_done_ready_i,
 
+  /// A command has ended without an error, and its log has the same owner: it completes a
+  /// transaction of the log, or has opened the log.
+  output logic                   progress_valid_o,
+  output logic                   progress_opens_o,
+  output logic [LogBits-1:0]     progress_log_o,
+  output logic [63:0]            progress_transaction_o,
+
   /// Response of a command, for one cycle, together with `retire_valid_o`. Commands restored after
   /// a power failure have none.
   output logic                   done_valid_o,
@@ -301,7 +308,9 @@ module nearpm_dispatch
   // What each unit executes: a command or a part of it, a commit of several devices, or a deletion.
   // Errors of other parts that have ended.
   logic [CommandBits-1:0] unit_number_q[Units];
-  logic [Units-1:0] unit_delete_q, unit_multi_device_q, read_failed_q, write_failed_q;
+  logic [Units-1:0] unit_delete_q, unit_multi_device_q, unit_completes_q, unit_opens_q;
+  logic [Units-1:0] read_failed_q, write_failed_q;
+  logic [Units-1:0][63:0] unit_transaction_q;
 
   always_ff @(posedge clk_i) begin
     for (int unsigned u = 0; u < Units; u++) begin
@@ -309,6 +318,9 @@ module nearpm_dispatch
         unit_number_q[u] <= number_q;
         unit_delete_q[u] <= delete_valid;
         unit_multi_device_q[u] <= !delete_valid && has_peers(job);
+        unit_completes_q[u] <= !delete_valid && completes_transaction(job.op);
+        unit_opens_q[u] <= !delete_valid && job.op == OpLogOpen;
+        unit_transaction_q[u] <= job.transaction;
         read_failed_q[u] <= 1'b0;
         write_failed_q[u] <= 1'b0;
       end else if (end_valid && other_parts[u]) begin
@@ -322,6 +334,8 @@ module nearpm_dispatch
 
   logic [UnitBits-1:0] end_unit;
   logic end_valid_q, end_response_due_q, end_delete_q, end_multi_device_q;
+  logic end_completes_q, end_opens_q;
+  logic [63:0] end_transaction_q;
   logic [CommandBits-1:0] end_number, end_number_q;
   unit_end_t unit_end_q;
 
@@ -383,6 +397,9 @@ module nearpm_dispatch
     unit_end_q <= unit_end;
     end_response_due_q <= response_due_q[end_number];
     end_delete_q <= end_valid && unit_delete_q[end_unit];
+    end_completes_q <= end_valid && unit_completes_q[end_unit];
+    end_opens_q <= end_valid && unit_opens_q[end_unit];
+    end_transaction_q <= unit_transaction_q[end_unit];
   end
 
   assign delete_done_o = end_valid_q && end_delete_q;
@@ -400,6 +417,12 @@ module nearpm_dispatch
       unit_end_q.result == '0;
   assign commit_done_log_o = logs_q[end_number_q];
   assign commit_done_generation_o = unit_end_q.value;
+
+  assign progress_valid_o = end_valid_q && !freeze_i && (end_completes_q || end_opens_q) &&
+      !stale_q[end_number_q] && unit_end_q.result == '0;
+  assign progress_opens_o = end_opens_q;
+  assign progress_log_o = logs_q[end_number_q];
+  assign progress_transaction_o = end_transaction_q;
 
   // ---------------------------------------------------------------- closed logs
 

@@ -19,6 +19,11 @@ package nearpm_job_pkg;
     return op inside {OpCommit, OpDelete, OpAbort, OpRecover};
   endfunction
 
+  /// Its end completes its transaction, for the progress word of its log.
+  function automatic logic completes_transaction(op_e op);
+    return op inside {OpCommit, OpCommitRedo, OpDelete, OpAbort, OpSwitch};
+  endfunction
+
   /// Belongs to a thread's log.
   function automatic logic uses_log(op_e op);
     return makes_record(op) || ends_log(op) || op inside {OpLogOpen, OpCommitRedo, OpApply};

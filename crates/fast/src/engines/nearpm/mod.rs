@@ -9,6 +9,7 @@ mod conflict_filter;
 mod contexts;
 mod mover;
 mod peers;
+mod progress;
 mod saved_state;
 mod table;
 mod tracking;
@@ -22,7 +23,7 @@ use sim::{OrderEvent, OrderWatch, Time, TraceEvent};
 use spec::nearpm::{register, Command, ErrorBit, Operation, COMMANDS};
 use spec::regs::nearpm::{
     control, domain, forget, CONTROL, DOMAIN, FORGET, LINES, LINES_COUNT, LINES_STRIDE, LOADS,
-    MOST_LINES, REFUSED, STORES, TAKEN, TRACKED, UNDER_WAY, WORKING,
+    MOST_LINES, PROGRESS, REFUSED, STORES, TAKEN, TRACKED, UNDER_WAY, WORKING,
 };
 use spec::regs::Field;
 
@@ -30,6 +31,7 @@ use self::conflict_filter::NearPmFilter;
 use self::contexts::Accepted;
 use self::mover::{MoveLimits, ReadRate, NUMBERS};
 use self::peers::Peers;
+use self::progress::Progress;
 use self::saved_state::RestoreOutcome;
 use self::table::ReadyCommand;
 use self::unit::Unit;
@@ -37,7 +39,7 @@ use self::unit_command::UnitCommand;
 use super::page::Page;
 use super::ports::{AccessBounds, EnginePorts};
 use super::{event_kind, JobResult};
-use crate::config::Config;
+use crate::config::{Config, FaultInjection};
 use crate::conflict_filter::ConflictFilter;
 use crate::context::{Event, SimContext, TAG_LINE};
 use crate::memory::{master, Memories};
@@ -55,6 +57,8 @@ const MAX_LINES_AT_MEMORY: u32 = 4;
 const MAX_UNITS: u32 = 16;
 /// The wake-up that notifies peers. Those of units are below.
 const NOTIFY: u32 = MAX_UNITS << 1;
+/// The wake-up that writes a progress word.
+const WRITE_WORD: u32 = NOTIFY + 1;
 /// The AXI ID of queue lines, which the PM window does not use.
 const LINE_ID: u16 = 64;
 
@@ -69,6 +73,9 @@ pub(super) struct NearPm {
     peers: Peers,
     /// A wake-up that notifies a peer is scheduled.
     notifying: bool,
+    progress: Progress,
+    /// A wake-up that writes a progress word is scheduled.
+    writing_word: bool,
     units: Vec<Unit>,
     /// Unit n reads at rate n, modulo their number.
     rates: Vec<ReadRate>,
@@ -100,6 +107,10 @@ impl NearPm {
             page: Page::new(manifest.arguments.len()),
             peers: Peers::new(),
             notifying: false,
+            progress: Progress::new(
+                config.fault_injection == Some(FaultInjection::ProgressWords),
+            ),
+            writing_word: false,
             units: (0..units).map(|n| Unit::new(n, limits)).collect(),
             rates: {
                 let sharing = parameter("rate_units", 1).max(1) as u32;
@@ -129,7 +140,10 @@ impl NearPm {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.page.is_idle() && self.peers.is_idle() && self.units.iter().all(Unit::is_idle)
+        self.page.is_idle()
+            && self.peers.is_idle()
+            && self.progress.is_idle()
+            && self.units.iter().all(Unit::is_idle)
     }
 
     /// Appends bytes of the page to `data`.
@@ -153,12 +167,16 @@ impl NearPm {
                 Ok(Accepted::Unit(job)) => {
                     if job.operation == Operation::PoolUnmap {
                         filter.table.unmap_pool(job.log >> 4);
+                        self.progress.pool_changed(job.log >> 4);
                     }
                     filter.insert(line, job, stores, ctx.now + DECODE_CYCLES);
                     ctx.schedule_after(DECODE_CYCLES, Event::ConflictFilter);
                     ctx.record_order(|| OrderEvent::CommandAccepted(job.ordered(line)));
                 }
                 Ok(Accepted::Ended) => {
+                    if let Some(map) = command.filter(|c| c.operation == Operation::PoolMap) {
+                        self.progress.pool_changed(map.pool);
+                    }
                     ctx.record_order(|| OrderEvent::CommandSkipped { number: line });
                     self.page.end_line(line, &JobResult::default());
                 }
@@ -257,6 +275,11 @@ impl NearPm {
             self.peers.notify_next(ctx);
             return self.schedule_notification(ctx);
         }
+        if number == WRITE_WORD {
+            self.writing_word = false;
+            self.progress.write_next(ctx);
+            return self.schedule_word(ctx);
+        }
         let (unit, about) = ((number >> 1) as usize, number & 1);
         let ended = self.with_unit(unit, ctx, |unit, ports| unit.wake(about, ports));
         let Some(ended) = ended else {
@@ -282,6 +305,10 @@ impl NearPm {
             number: ended.command,
             fine: ended.result == 0,
         });
+        if ended.result == 0 && !stale {
+            self.progress.command_ended(&job);
+            self.schedule_word(ctx);
+        }
         if ended.result == 0 && job.operation == Operation::Commit && job.bytes != 0 {
             let completed = own(&ctx.filter).contexts.completed_commit(&job);
             if let Some(done) = completed.filter(|_| !stale) {
@@ -332,10 +359,24 @@ impl NearPm {
         }
     }
 
+    /// Progress words are written one after another.
+    fn schedule_word(&mut self, ctx: &mut SimContext) {
+        let next = self.progress.next_write(ctx.now);
+        if let Some(next) = next.filter(|_| !self.writing_word) {
+            self.writing_word = true;
+            let about = event_kind::WAKE << event_kind::BITS | WRITE_WORD;
+            ctx.schedule(next, Event::Engine(self.number, about));
+        }
+    }
+
     /// Writes the bits `bits` of a register dword.
     pub(super) fn write_register(&mut self, at: u64, value: u32, bits: u32, ctx: &mut SimContext) {
         if at == FORGET && value & bits & forget::FORGET.mask() as u32 != 0 {
             self.forget(ctx);
+        }
+        if at & !4 == PROGRESS {
+            self.progress.write(at & 4 != 0, value, bits);
+            self.schedule_word(ctx);
         }
         let has_failed_restore = own(&ctx.filter).has_failed_restore();
         let is_completion = (register::DONE..register::SEEN).contains(&at);
@@ -389,6 +430,7 @@ impl NearPm {
             UNDER_WAY => filter.table.len() as u32,
             WORKING => busy,
             MOST_LINES => most,
+            _ if at & !4 == PROGRESS => self.progress.read(at & 4 != 0),
             register::DEVICE..register::END => self.peers.read_latched(at),
             LOADS => loads,
             STORES => stores,

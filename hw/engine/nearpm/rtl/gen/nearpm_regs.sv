@@ -248,6 +248,7 @@ module nearpm_regs (
         logic seen[8];
         logic all_complete[2];
         logic highest[2];
+        logic progress[2];
     } decoded_reg_strb_t;
     decoded_reg_strb_t decoded_reg_strb;
     logic decoded_err;
@@ -296,6 +297,9 @@ module nearpm_regs (
         end
         for(int i0=0; i0<2; i0++) begin
             decoded_reg_strb.highest[i0] = cpuif_req_masked & (cpuif_addr == 12'h208 + (12)'(i0) * 12'h4) & !cpuif_req_is_wr;
+        end
+        for(int i0=0; i0<2; i0++) begin
+            decoded_reg_strb.progress[i0] = cpuif_req_masked & (cpuif_addr == 12'h210 + (12)'(i0) * 12'h4);
         end
         decoded_err = '0;
     end
@@ -351,6 +355,12 @@ module nearpm_regs (
                 logic load_next;
             } word;
         } done[8];
+        struct {
+            struct {
+                logic [31:0] next;
+                logic load_next;
+            } word;
+        } progress[2];
     } field_combo_t;
     field_combo_t field_combo;
 
@@ -388,6 +398,11 @@ module nearpm_regs (
                 logic [31:0] value;
             } word;
         } done[8];
+        struct {
+            struct {
+                logic [31:0] value;
+            } word;
+        } progress[2];
     } field_storage_t;
     field_storage_t field_storage;
 
@@ -578,6 +593,32 @@ module nearpm_regs (
     for(genvar i0=0; i0<2; i0++) begin
         assign hwif_out.highest[i0].word.swacc = decoded_reg_strb.highest[i0];
     end
+    for(genvar i0=0; i0<2; i0++) begin
+        // Field: nearpm_regs.progress[].word
+        always_comb begin
+            automatic logic [31:0] next_c;
+            automatic logic load_next_c;
+            next_c = field_storage.progress[i0].word.value;
+            load_next_c = '0;
+            if(decoded_reg_strb.progress[i0] && decoded_req_is_wr) begin // SW write
+                next_c = (field_storage.progress[i0].word.value & ~decoded_wr_biten[31:0]) | (decoded_wr_data[31:0] & decoded_wr_biten[31:0]);
+                load_next_c = '1;
+            end
+            field_combo.progress[i0].word.next = next_c;
+            field_combo.progress[i0].word.load_next = load_next_c;
+        end
+        always_ff @(posedge clk or negedge arst_n) begin
+            if(~arst_n) begin
+                field_storage.progress[i0].word.value <= 32'h0;
+            end else begin
+                if(field_combo.progress[i0].word.load_next) begin
+                    field_storage.progress[i0].word.value <= field_combo.progress[i0].word.next;
+                end
+            end
+        end
+        assign hwif_out.progress[i0].word.value = field_storage.progress[i0].word.value;
+        assign hwif_out.progress[i0].word.swmod = decoded_reg_strb.progress[i0] && decoded_req_is_wr && |(decoded_wr_biten[31:0]);
+    end
 
     //--------------------------------------------------------------------------
     // Write response
@@ -676,6 +717,11 @@ module nearpm_regs (
         for(int i0=0; i0<2; i0++) begin
             if(rd_mux_addr == 12'h208 + (12)'(i0) * 12'h4) begin
                 readback_data_var[31:0] = hwif_in.highest[i0].word.next;
+            end
+        end
+        for(int i0=0; i0<2; i0++) begin
+            if(rd_mux_addr == 12'h210 + (12)'(i0) * 12'h4) begin
+                readback_data_var[31:0] = field_storage.progress[i0].word.value;
             end
         end
         readback_data = readback_data_var;

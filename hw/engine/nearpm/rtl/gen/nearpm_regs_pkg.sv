@@ -5,7 +5,7 @@ package nearpm_regs_pkg;
 
     localparam NEARPM_REGS_DATA_WIDTH = 32;
     localparam NEARPM_REGS_MIN_ADDR_WIDTH = 12;
-    localparam NEARPM_REGS_SIZE = 'h210;
+    localparam NEARPM_REGS_SIZE = 'h218;
 
     typedef struct {
         logic next;
@@ -277,6 +277,15 @@ package nearpm_regs_pkg;
     } nearpm_regs__highest__out_t;
 
     typedef struct {
+        logic [31:0] value;
+        logic swmod;
+    } nearpm_regs__progress__word__out_t;
+
+    typedef struct {
+        nearpm_regs__progress__word__out_t word;
+    } nearpm_regs__progress__out_t;
+
+    typedef struct {
         nearpm_regs__control__out_t control;
         nearpm_regs__forget__out_t forget;
         nearpm_regs__device__out_t device;
@@ -286,5 +295,6 @@ package nearpm_regs_pkg;
         nearpm_regs__seen__out_t seen[8];
         nearpm_regs__all_complete__out_t all_complete[2];
         nearpm_regs__highest__out_t highest[2];
+        nearpm_regs__progress__out_t progress[2];
     } nearpm_regs__out_t;
 endpackage
