@@ -129,7 +129,8 @@ module progress_proof
     else if (own_write && !reopened_q) written_q <= word;
   end
 
-  `NS_ASSERT(word_is_completed, !own_write || (word == before_q && before_q != (Fault == 1 ? 2'd1 : 2'd0)))
+  `NS_ASSERT(word_is_completed,
+             !own_write || (word == before_q && before_q != (Fault == 1 ? 2'd1 : 2'd0)))
   `NS_ASSERT(never_back, !own_write || reopened_q || word >= written_q)
   `NS_ASSERT(no_word_while_frozen, !(own_write && freeze_q))
 
