@@ -436,7 +436,7 @@ module dispatch_proof
           end_q[u].result.log_full <= unit_error_i[u] == 3'd4;
           end_for_q[u] <= '0;
         end
-        if (ends_q[u] && commit_done_ready_i && !partly_assigned[u])
+        if (ends_q[u] && commit_done_ready_i && assigned_bytes_q == '0)
           end_for_q[u] <= end_for_q[u] + 1'b1;
         if (end_valid[u] && end_ready[u]) begin
           works_q[u] <= 1'b0;
@@ -464,7 +464,7 @@ module dispatch_proof
   // end. Meanwhile `hold_i` is 1.
   logic delete_q, deleting_q;
   logic [LogBits-1:0] delete_log_q;
-  logic [1:0] delete_for_q;
+  logic [2:0] delete_for_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       delete_q <= 1'b0;
@@ -476,7 +476,7 @@ module dispatch_proof
       if (delete_grant) {delete_q, deleting_q} <= 2'b01;
       if (delete_done) deleting_q <= 1'b0;
       if (!hold_i || (!delete_q && !deleting_q && !delete_i)) delete_log_q <= delete_log_i;
-      delete_for_q <= !delete_q ? '0 : delete_for_q + 2'(job_ready != '0 && end_valid == '0 && !freeze_i);
+      delete_for_q <= !delete_q ? '0 : delete_for_q + 3'(job_ready != '0 && end_valid == '0 && !freeze_i);
     end
   end
   assign delete_valid = delete_q;
@@ -672,12 +672,13 @@ module dispatch_proof
     assert property (@(posedge clk_i) disable iff (!rst_ni) !commit_done_valid || (commit_done_ready_q && !commit_done_valid_q &&
         commit_done_log == command_q[reported_number_q].log && commit_done_generation == reported_end_q.value));
     // A result is accepted within 3 cycles in which the peers accept one, with more units as many
-    // and 1; that of a part after all parts are assigned. A deletion is assigned at
-    // the latest in the second cycle with an idle unit and no result.
+    // and 1, not counting those between the assignments of parts. A deletion is assigned at
+    // the latest in the second cycle with an idle unit and no result. A division and a second part
+    // delay it by a cycle each.
     for (genvar u = 0; u < Units; u++) begin : gen_end
       assert property (@(posedge clk_i) disable iff (!rst_ni) !ends_q[u] || end_for_q[u] <= 3'(Units));
     end
-    assert property (@(posedge clk_i) disable iff (!rst_ni) delete_for_q < 2'd3);
+    assert property (@(posedge clk_i) disable iff (!rst_ni) delete_for_q < (Parts ? 3'd5 : 3'd3));
     // The dispatcher is idle only without commands.
     assert property (@(posedge clk_i) disable iff (!rst_ni) freeze_i || busy || issued_q == '0);
     // While frozen nothing is issued or ends.

@@ -238,14 +238,14 @@ module nearpm_dispatch
   // ---------------------------------------------------------------- units
 
   // Any idle unit is suitable.
-  logic [Units-1:0] unit_select, end_request, part_of_issued, other_parts;
+  logic [Units-1:0] unit_select, end_request, other_parts;
   assign unit_available = job_ready_i != '0;
   assign unit_select = job_ready_i & (~job_ready_i + 1'b1);
   assign idle_units = 5'($countones(job_ready_i));
 
   // Parts of a copy. Only the dispatcher makes units busy, so those that are idle at the division
   // stay idle until the parts are assigned. A part ends with a line of the target.
-  logic divided_q;
+  logic divided_q, dividing_q;  // dividing_q: a part is assigned, and not the last one
   logic [2:0] parts;
   logic [10:0] copy_lines, part_lines_q;
   logic [16:0] assigned_bytes_q, bytes_left, part_bytes;
@@ -271,6 +271,11 @@ module nearpm_dispatch
       endcase
     end
     if (assign_fire) assigned_bytes_q <= assigned_bytes_q + part_bytes;
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) dividing_q <= 1'b0;
+    else if (assign_fire) dividing_q <= !assign_last;
   end
 
   assign bytes_left = job.bytes - assigned_bytes_q;
@@ -339,15 +344,10 @@ module nearpm_dispatch
   logic [CommandBits-1:0] end_number, end_number_q;
   unit_end_t unit_end_q;
 
-  // Units report their results round-robin. Commits of several devices end one at a time, and no
-  // part ends before all are assigned.
-  always_comb begin
-    for (int unsigned u = 0; u < Units; u++)
-    part_of_issued[u] = !unit_delete_q[u] && unit_number_q[u] == number_q;
-  end
-  assign end_request = unit_end_valid_i &
-      ~(unit_multi_device_q & {Units{!commit_done_ready_i || end_multi_device_q}}) &
-      ~(part_of_issued & {Units{state_q == StAssign && divided_q}});
+  // Units report their results round-robin. Commits of several devices end one at a time. Nothing
+  // ends between the assignments of parts.
+  assign end_request = unit_end_valid_i & {Units{!dividing_q}} &
+      ~(unit_multi_device_q & {Units{!commit_done_ready_i || end_multi_device_q}});
 
   ns_rr_arbiter #(
     .N(Units)
@@ -363,9 +363,12 @@ module nearpm_dispatch
 
   // Other units execute parts of the command: it has not ended.
   always_comb begin
+    other_parts = '0;
+    for (int unsigned n = 0; n < Units; n++)
     for (int unsigned u = 0; u < Units; u++)
-    other_parts[u] = u != 32'(end_unit) && !job_ready_i[u] && !unit_delete_q[u] && !unit_delete_q[end_unit] &&
-        unit_number_q[u] == unit_number_q[end_unit];
+    if (unit_end_ready_o[n] && u != n && !job_ready_i[u] && !unit_delete_q[u] && !unit_delete_q[n] &&
+        unit_number_q[u] == unit_number_q[n])
+      other_parts[u] = 1'b1;
   end
 
   // A cancelled command ends as `unmapped`.
@@ -483,6 +486,6 @@ module nearpm_dispatch
 
   `NS_ASSERT(one_at_a_time, !(inserted_i && restore_i))
   `NS_ASSERT(restored_while_frozen, !restore_i || freeze_i)
-  `NS_ASSERT(parts_are_not_cancelled, state_q != StCancel || assigned_bytes_q == '0)
+  `NS_ASSERT(parts_are_not_cancelled, state_q != StCancel || !dividing_q)
 
 endmodule
