@@ -19,9 +19,7 @@ pub use log::{
     next_record, padded, payload_crc, seal, Descriptor, Header, LogState, RecordKind, RecordWriter,
     DESCRIPTOR_BYTES, FIRST_RECORD, HEADER_BYTES, INCOMPLETE,
 };
-pub use peers::{
-    progress_word, register, Completion, DEVICES, PROGRESS_BYTES, SEQUENCE_BITS,
-};
+pub use peers::{progress_word, register, Completion, DEVICES, PROGRESS_BYTES, SEQUENCE_BITS};
 pub use tracking::{Tracking, INTERNAL_RECORDS, TRACKED_LINES};
 
 /// Pools of a device.

@@ -106,9 +106,7 @@ impl NearPm {
             page: Page::new(manifest.arguments.len()),
             peers: Peers::new(),
             notifying: false,
-            progress: Progress::new(
-                config.fault_injection == Some(FaultInjection::ProgressWords),
-            ),
+            progress: Progress::new(config.fault_injection == Some(FaultInjection::ProgressWords)),
             writing_word: false,
             units: (0..units).map(|n| Unit::new(n, limits)).collect(),
             rates: {

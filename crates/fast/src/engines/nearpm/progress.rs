@@ -134,7 +134,10 @@ mod tests {
         progress.write(true, 1, u32::MAX);
         assert_eq!(progress.address, 0x1_1234_5000);
         assert_eq!(progress.queue, [17], "it is written again");
-        assert_eq!((progress.read(false), progress.read(true)), (0x1234_5678, 1));
+        assert_eq!(
+            (progress.read(false), progress.read(true)),
+            (0x1234_5678, 1)
+        );
         progress.pool_changed(1);
         assert!(progress.is_idle());
         progress.write(false, 0, u32::MAX);
