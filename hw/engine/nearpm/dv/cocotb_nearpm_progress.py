@@ -79,7 +79,8 @@ async def words_follow_ended_transactions(dut):
         await bench.wait_idle()
         words.check()
     await program.check_results()
-    assert words.writes > 60
+    # Several transactions of a log may share a word.
+    assert words.writes > 3 * len(words.accepted)
 
 
 @cocotb.test()
