@@ -79,7 +79,8 @@ async def words_follow_ended_transactions(dut):
         await bench.wait_idle()
         words.check()
     await program.check_results()
-    assert words.writes > 60
+    # Several transactions of a log may share a word.
+    assert words.writes > 3 * len(words.accepted)
 
 
 @cocotb.test()
@@ -97,7 +98,8 @@ async def slow_host_holds_nothing_up(dut):
         if not bench.in_flight and bench.answered == bench.stores:
             break
         await RisingEdge(dut.clk_i)
-    assert not bench.in_flight and words.writes == 0
+    assert not bench.in_flight
+    assert words.writes == 0
     bench.host.write_if.aw_channel.pause = False
     await bench.wait_idle()
     words.check()
