@@ -508,6 +508,7 @@ def crash_test(
     synchronise: str = "devices",
     tracked: bool = False,
     later: int | None = None,
+    words: bool = False,
 ) -> CrashResult:
     """Runs a crash campaign; a report."""
 

@@ -47,6 +47,7 @@ def run_campaign(
     synchronise: str = "devices",
     tracked: bool = False,
     later: int | None = None,
+    words: bool = False,
 ) -> CrashReport:
     """Runs a campaign; a violation includes the command that reproduces it."""
     for what, text in (("workload", workload), ("mechanism", mechanism), ("by", by), ("cuts", cuts)):
@@ -54,7 +55,7 @@ def run_campaign(
     report = _native.crash_test(
         design.native, workload, mechanism, by, cuts, transactions, seed, without=without, jobs=at_once or jobs(),
         model=model, progress=progress, devices=devices, synchronise=synchronise, tracked=tracked,
-        later=later,
+        later=later, words=words,
     )  # fmt: skip
     doc: CrashReport = {
         "workload": workload,
@@ -67,18 +68,20 @@ def run_campaign(
         "synchronise": synchronise,
         "tracked": tracked,
         "later": later,
+        "words": words,
         "time": "simulated",
         **report,
     }
     if violation := doc["violation"]:
-        words = ["nearside", "crashtest", workload, "--mechanism", mechanism, "--by", by, "--model", model]
-        words += ["--seed", str(seed), "--transactions", str(transactions)]
-        words += ["--devices", str(devices), "--synchronise", synchronise] if devices > 1 else []
-        words += ["--tracked"] if tracked else []
-        words += ["--later", str(later)] if later else []
-        words += ["--without", without] if without else []
-        words += ["--design", design.name] if design.name != DESIGNS.get(by) else []
-        violation["replay"] = shlex.join([*words, "--cuts", f"at:{violation['cut']}"])
+        line = ["nearside", "crashtest", workload, "--mechanism", mechanism, "--by", by, "--model", model]
+        line += ["--seed", str(seed), "--transactions", str(transactions)]
+        line += ["--devices", str(devices), "--synchronise", synchronise] if devices > 1 else []
+        line += ["--tracked"] if tracked else []
+        line += ["--later", str(later)] if later else []
+        line += ["--words"] if words else []
+        line += ["--without", without] if without else []
+        line += ["--design", design.name] if design.name != DESIGNS.get(by) else []
+        violation["replay"] = shlex.join([*line, "--cuts", f"at:{violation['cut']}"])
     return doc
 
 

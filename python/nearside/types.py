@@ -1206,6 +1206,8 @@ class CrashReport(CrashResult):
     """Whether the pool is tracked."""
     later: int | None
     """How many transactions become durable together; None if each is durable on return."""
+    words: bool
+    """Whether the engine reports in host memory what is durable."""
     time: str
     """"simulated"."""
 

@@ -46,6 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             name => name.parse()?,
         },
         later: None,
+        words: false,
         fault: Some(arg(7))
             .filter(|t| !matches!(*t, "" | "-"))
             .map(str::parse)

@@ -60,6 +60,12 @@ pub enum Error {
          more has them"
     )]
     FaultOfLater,
+    /// Nothing polls the engine's words.
+    #[error(
+        "words are those of an engine about transactions that become durable later: allowed with by \
+         = \"device\" and `later` of 2 and more, and without = \"words\" with words"
+    )]
+    WordsOfLater,
     /// The design has no engine that keeps logs.
     #[error(
         "design {0:?} has no crash-consistency engine: by = \"device\" needs one, as that of the \

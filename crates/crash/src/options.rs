@@ -35,6 +35,8 @@ pub struct Campaign {
     pub cuts: CutPlan,
     /// Transactions become durable later, this number of them at a time.
     pub later: Option<u64>,
+    /// The engine reports in host memory how far they are, instead of a load that proves a group.
+    pub words: bool,
     /// A fault injection: the campaign is a negative control.
     pub fault: Option<InjectedFault>,
     /// Copies that run at a time.
@@ -97,6 +99,13 @@ impl Campaign {
         let is_of_later = self.fault.is_some_and(|fault| of_later.contains(&fault));
         if is_of_later && self.later.unwrap_or(1) < 2 {
             return Err(Error::FaultOfLater);
+        }
+        let has_words = self.later.unwrap_or(1) > 1 && self.executor == Executor::Device;
+        if (self.words || self.fault == Some(InjectedFault::ProgressWords)) && !has_words {
+            return Err(Error::WordsOfLater);
+        }
+        if self.fault == Some(InjectedFault::ProgressWords) && !self.words {
+            return Err(Error::WordsOfLater);
         }
         if !(1..=MAX_JOBS).contains(&self.jobs) {
             let rule = format_args!("allowed are 1 to {MAX_JOBS}");

@@ -159,7 +159,8 @@ pub(crate) fn forward(
             perform(stage, campaign, &mut thread, number)?;
         }
         let many = |later: u64| thread.last_ticket().number() - thread.durable().number() >= later;
-        if number + 1 == campaign.transactions || campaign.later.is_some_and(many) {
+        let waits = campaign.words && campaign.later.is_some_and(many);
+        if number + 1 == campaign.transactions || waits {
             thread.sync()?;
         }
         thread.poll()?;

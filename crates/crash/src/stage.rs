@@ -109,8 +109,9 @@ impl Stage {
         });
         let own = Options {
             listener: Some(listener),
-            // The engine reports its commits, and the campaign waits for them.
-            group_commit: campaign.later.filter(|_| executor == Executor::Cpu),
+            // With words the campaign itself waits.
+            group_commit: campaign.later.filter(|_| !campaign.words),
+            words: campaign.words,
             proofs: fault != Some(InjectedFault::Durability),
             ..options(&engines, synchronise, fault)
         };

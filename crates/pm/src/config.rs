@@ -266,7 +266,7 @@ impl Default for Options {
             process: 1,
             engine_recovers: false,
             group_commit: None,
-            words: true,
+            words: false,
             costs: Costs::default(),
             listener: None,
             snapshots: true,

@@ -17,7 +17,7 @@ use crate::progress::ProgressReporter;
 #[pyfunction]
 #[pyo3(signature = (design, workload, mechanism, by, cuts, transactions=24, seed=1, *,
     without=None, jobs=1, model=None, progress=None, devices=1, synchronise="devices",
-    tracked=false, later=None))]
+    tracked=false, later=None, words=false))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn crash_test(
     py: Python<'_>,
@@ -36,6 +36,7 @@ pub fn crash_test(
     synchronise: &str,
     tracked: bool,
     later: Option<u64>,
+    words: bool,
 ) -> PyResult<Document> {
     let design = &design.inner;
     let model = model_of(model)?;
@@ -51,6 +52,7 @@ pub fn crash_test(
         seed,
         cuts: cuts.parse().map_err(raise)?,
         later,
+        words,
         fault: without.map_err(raise)?,
         jobs,
     };

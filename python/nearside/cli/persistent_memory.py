@@ -102,6 +102,10 @@ def crashtest(
             max=1000,
         ),
     ] = None,
+    words: Annotated[
+        bool,
+        typer.Option("--words", help="With --later: the engine reports in host memory what is durable; no groups."),
+    ] = False,
     jobs: Annotated[
         int | None, typer.Option(help="Copies at a time; without it, one for each CPU.", min=1, max=256)
     ] = None,
@@ -126,7 +130,7 @@ def crashtest(
 
     model = model_of(model)
     if len(workload) > 1 or "/" in workload[0] or check is not None:
-        for name in ("mechanism", "transactions", "devices", "synchronise", "tracked", "later", "jobs"):
+        for name in ("mechanism", "transactions", "devices", "synchronise", "tracked", "later", "words", "jobs"):
             source = context.get_parameter_source(name)
             assert source is not None
             if source.name != "DEFAULT":
@@ -154,7 +158,7 @@ def crashtest(
                 with show.bar(f"{name}, {kind} by the {side}", not as_json) as progress:
                     options = {"model": model, "transactions": transactions, "seed": seed, "without": without}
                     options |= {"at_once": jobs, "progress": progress, "devices": devices, "synchronise": synchronise}
-                    options |= {"tracked": tracked, "later": later}
+                    options |= {"tracked": tracked, "later": later, "words": words}
                     docs.append(crashing.run_campaign(loaded, name, kind, side, cuts, **options))
     if as_json:
         print_json({"engine": model, "time": "simulated", "campaigns": docs})

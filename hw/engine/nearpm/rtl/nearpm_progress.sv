@@ -44,13 +44,14 @@ module nearpm_progress
   // ---------------------------------------------------------------- transactions
 
   // A command takes two cycles: the log's last transaction is read, then compared and written.
-  logic update_valid_q, update_opens_q, forward_q, newer, drop_done, drop_update;
+  logic update_valid_q, update_opens_q, forward_q, newer, drop_done, drop_update, drop_word;
   log_index_t update_log_q, log_q;
   logic [63:0] update_q, forwarded_q, stored, last;
   logic [Logs-1:0] known_q, pending_q;
 
   assign drop_done = pool_change_valid_i && pool_of(done_log_i) == pool_change_number_i;
   assign drop_update = pool_change_valid_i && pool_of(update_log_q) == pool_change_number_i;
+  assign drop_word = pool_change_valid_i && pool_of(log_q) == pool_change_number_i;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) update_valid_q <= 1'b0;
@@ -131,7 +132,7 @@ module nearpm_progress
   );
 
   assign read_fire = state_q == StRead && !done_valid_i && !update_valid_q && !freeze_i;
-  assign fire = state_q == StWord && !freeze_i;
+  assign fire = state_q == StWord && !freeze_i && !drop_word;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) state_q <= StIdle;
@@ -142,8 +143,8 @@ module nearpm_progress
         // The log may have been opened again, or its pool unmapped.
         StRead:
         if (freeze_i || !on) state_q <= StIdle;
-        else if (read_fire) state_q <= pending_q[log_q] ? StWord : StIdle;
-        StWord: state_q <= freeze_i ? StIdle : StResponse;
+        else if (read_fire) state_q <= (pending_q[log_q] && !drop_word) ? StWord : StIdle;
+        StWord: state_q <= fire ? StResponse : StIdle;
         default: if (m_host.b_valid) state_q <= StIdle;
       endcase
     end
@@ -166,7 +167,7 @@ module nearpm_progress
       pending_q <= '0;
     end else begin
       if (address_written_i) pending_q <= (address_i != '0) ? known_q : '0;
-      else if (read_fire) pending_q[log_q] <= 1'b0;
+      else if (fire) pending_q[log_q] <= 1'b0;  // no command is compared in this cycle
       if (newer) begin
         known_q[update_log_q]   <= 1'b1;
         pending_q[update_log_q] <= address_written_i ? address_i != '0 : on;
