@@ -62,8 +62,8 @@ pub enum Error {
     FaultOfLater,
     /// Nothing polls the engine's words.
     #[error(
-        "words are those of an engine about transactions that become durable later: allowed with by \
-         = \"device\" and `later` of 2 and more, and without = \"words\" with words"
+        "words are those of an engine about transactions that become durable later: they need by = \
+         \"device\" and `later` of 2 and more, and without = \"words\" needs words"
     )]
     WordsOfLater,
     /// The design has no engine that keeps logs.

@@ -239,7 +239,7 @@ pub struct Options {
     /// None: only the program waits.
     pub group_commit: Option<u64>,
     /// With an engine on one device: the engine writes to host memory how far transactions are
-    /// durable, where it can. A program then learns it by loads of its own memory. Without
+    /// durable, where it can. A program then learns it by loads of host memory. Without
     /// `group_commit`, transactions then have a commit each instead of being a group.
     pub words: bool,
     /// Time of the library's own code.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// nearpm_progress, for any one log: each word that is written is the highest transaction that the
-// log has completed since it was opened, so words never go back; and no word is missing for long.
-// `Fault`: 1, no word of transaction 1 is allowed, and one has to be found; 2, commands are lost, and
-// their missing words have to be found.
+// nearpm_progress, for any one log. Each word that is written is the highest transaction that the
+// log has completed since it was opened, so words never go back. No word is missing for long.
+// `Fault` 1: no word of transaction 1 is allowed, and one has to be found. `Fault` 2: commands are
+// lost, and their missing words have to be found.
 `include "ns_assert.svh"
 
 module progress_proof

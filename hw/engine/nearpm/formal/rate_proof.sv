@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// nearpm_rate: no read is accepted while lines are owed; one unit at a time; of those that request,
-// each other one is accepted at most once before a unit; if nothing is owed and the memory is
-// ready, a unit waits for less than a cycle per unit.
+// nearpm_rate: no read is accepted while lines are owed, and one unit's at a time. Each other unit
+// is accepted at most once before one that requests. If nothing is owed and the memory is ready, a
+// unit waits for less than a cycle per unit.
 `include "ns_assert.svh"
 
 module rate_proof #(
