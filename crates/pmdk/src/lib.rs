@@ -264,7 +264,7 @@ mod cost;
 mod instructions;
 mod trace;
 
-pub use cost::{replay, Cost};
+pub use cost::{replay, Cost, Way};
 pub use instructions::{find, Effect, FoundInstruction, InstructionList};
 pub use trace::{parse, Event};
 
