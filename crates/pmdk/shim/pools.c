@@ -718,7 +718,6 @@ EXPORT void pmemobj_close(PMEMobjpool *pop) {
             pool->ending = true;
             command_succeeds(pool, NEARPM_OP_PoolUnmap, 0, (struct command){0});
             ns_tracked_end(pool);
-            close(pool->window);
         } else if (!pool->alone && !ns_pool_inherited(pool))
             command_succeeds(pool, NEARPM_OP_PoolUnmap, 0, (struct command){0});
         pthread_mutex_lock(&ns_locks.pools);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "abi.h"
 #include "crash.h"
@@ -93,6 +94,8 @@ void ns_tracked_end(struct pool *pool) {
         ns_log("a pool that is no longer tracked can't be mapped");
         abort();
     }
+    /* The mapping keeps the lock. */
+    close(pool->window);
     ns_crash_mapped(cached, bytes, ns_device()->file, (int64_t)pool->place);
     ns_munmap(pool->epochs, ns_whole_pages(bytes / NEARPM_LINE * sizeof(uint32_t)));
     pool->epochs = NULL;
