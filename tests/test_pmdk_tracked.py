@@ -105,9 +105,10 @@ def test_pmdk_tracked_power_cuts(structures, kind):
 def test_pmdk_tracked_power_cuts_detect_missing_records(structures, seed):
     pool = "btree:{}/pool"
     check = shlex.join([str(structures), "check", "3", pool])
-    program = [str(structures), "run", "3", "15", "1", pool]
+    program = [str(structures), "run", "3", "3", "1", pool]
     options = {"tracked": "auto", "without": "snapshots", "seed": seed}
-    doc = pmdk_crash.run_campaign(program, check, "device", "sampled:12", **options)
+    # At each moment: a sample may have none at which a part of a transaction is on the device.
+    doc = pmdk_crash.run_campaign(program, check, "device", "all", **options)
     assert doc["violated"] > 0
 
 
@@ -132,7 +133,7 @@ def test_pmdk_tracked_bad_arguments(structures):
         pmdk.measure_gain(program, tracked="maybe")
     with pytest.raises(NearsideError, match="allowed for logs by the device"):
         pmdk_crash.run_campaign(program, None, "cpu", "sampled:1", tracked="auto")
-    with pytest.raises(NearsideError, match="lack {each}"):
+    with pytest.raises(NearsideError, match="arguments lack"):
         pmdk.measure_gains(program, ["btree"])
-    with pytest.raises(NearsideError, match="no engine nearpm|no engine `nearpm`|end|exit status"):
+    with pytest.raises(NearsideError, match="has no crash-consistency engine"):
         pmdk.measure_gain(program, design="dram")

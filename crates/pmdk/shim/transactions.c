@@ -372,7 +372,7 @@ static void expect(struct transaction *tx, uint64_t lines) {
     if (tx != NULL && tx->pool->tracked && !tx->pool->ending && ns_tracked_is_full(tx->pool, lines)) ns_transaction_stops_tracking(tx->pool);
 }
 
-/* The lines of an object of so many bytes, and those of the allocator. */
+/* The lines of an object, and those of the allocator. */
 static void expect_object(uint64_t bytes) {
     struct transaction *tx = current_transaction();
     /* One that is larger than the pool is refused. */

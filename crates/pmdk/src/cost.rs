@@ -22,8 +22,8 @@ pub enum Way {
     /// Within a transaction a fence only orders, since the device keeps the order of stores. One
     /// wait at the end of the transaction proves that all is persistent.
     Ordered,
-    /// The same where no pool is tracked. In a tracked one a transaction has no fences. At its end are
-    /// a fence that orders, a commit, and a wait.
+    /// The same where no pool is tracked. In a tracked one a transaction has no fences. At its end
+    /// are a fence that orders, a commit, and a wait.
     Tracked,
 }
 

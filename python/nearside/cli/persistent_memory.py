@@ -92,7 +92,7 @@ def crashtest(
         bool,
         typer.Option(
             "--tracked",
-            help="The engine makes records without commands. A program's pools with --by device, while it has one thread.",
+            help="The engine makes records without commands. For programs: with --by device, while they have one thread.",
         ),
     ] = False,
     later: Annotated[
@@ -389,12 +389,12 @@ def pmdk_gain(
     time. All flushes, fences, copies and commands of its transactions are then done again on the simulated host and
     device. What the program itself computes is not included.
 
-    Ways: by the CPU; offloaded, as `pmdk run` does it; both with fences that only order, and one wait at the end of a
-    transaction; and in tracked pools, as `--tracked auto` of `pmdk run`.
+    Offloaded is as `pmdk run` does it. Ordered: fences of a transaction only order, and its end waits. Tracked: as
+    `pmdk run --tracked auto` does it.
     """
     from nearside import pmdk
 
-    options = {
+    options: dict[str, Any] = {
         "profile": profile,
         "fence": fence,
         "design": design,
