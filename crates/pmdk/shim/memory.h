@@ -40,7 +40,7 @@ void ns_memory_fenced(void);
 /* A transaction begins. */
 void ns_memory_transaction(void);
 
-/* It was committed or aborted; the program has not been told yet. */
+/* It was committed or aborted; the program does not know yet. */
 void ns_memory_transaction_ended(void);
 
 /* A command is submitted to the device. */

@@ -530,7 +530,7 @@ static bool map_on_device(const struct pool *pool, uint64_t threads) {
 }
 
 /* Undoes what a tracked pool has had stored to since its last commit. libpmemobj opens it after
- * that: its own logs are undone, too. */
+ * that, as its logs are undone, too. */
 static bool undo_tracked(const struct directory_entry *entry, int number) {
     struct pool pool = {.bytes = entry->bytes, .place = entry->place, .number = (uint8_t)number};
     return map_on_device(&pool, 1 | NEARPM_TRACKED) && command_succeeds(&pool, NEARPM_OP_Recover, 0, (struct command){0}) && unmap(number);

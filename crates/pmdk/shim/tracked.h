@@ -29,7 +29,7 @@ void ns_tracked_end(struct pool *pool);
 /* The thread's transaction changes a pool; NULL: no transaction. */
 void ns_tracked_transaction(struct pool *pool);
 
-/* The transaction is going to store to so many further lines, or commits: true if these are too
+/* The transaction is going to store to further lines, or commits: true if these are too
  * many for the device. */
 bool ns_tracked_is_full(struct pool *pool, uint64_t lines);
 

@@ -92,7 +92,7 @@ def crashtest(
         bool,
         typer.Option(
             "--tracked",
-            help="The engine makes records without commands. For programs: with --by device, while they have one thread.",
+            help="The engine makes records without commands. For programs: by the device, while they have one thread.",
         ),
     ] = False,
     later: Annotated[
