@@ -217,7 +217,7 @@ THREAD = {
     "write": {"offset": 0, "data": b"x"}, "read": {"offset": 0, "length": 64}, "alloc": {"bytes": 64},
     "free": {"offset": 0}, "root": {}, "set_root": {"offset": 0}, "finish": {}, "counts": {}, "close": {},
 }  # fmt: skip
-COST = {"trace": b"", "fence": "read_back", "model": "fast", "build": None}
+COST = {"trace": b"", "fence": "read_back", "model": "fast", "build": None, "way": "waiting"}
 MEASURE = {"kind": "read", "base_ns": 100.0, "beat_ns": 0.0, "beats": 1, "samples": 2, "seed": 1}
 
 

@@ -6,7 +6,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use spec::nearpm::{Operation, FIRST_RECORD, LINE, MAX_BYTES, POOLS, RESERVED_BYTES, THREADS};
+use spec::nearpm::{
+    Operation, Tracking, FIRST_RECORD, LINE, MAX_BYTES, POOLS, RESERVED_BYTES, THREADS,
+};
 use spec::regs::command_page::line;
 
 /// The libraries, and the sources of each.
@@ -23,6 +25,7 @@ const LIBRARIES: [(&str, &[&str]); 1] = [(
         "process.c",
         "ranges.c",
         "reservations.c",
+        "tracked.c",
         "transactions.c",
         "traps.c",
     ],
@@ -53,6 +56,7 @@ fn numbers() -> String {
         ("PAGE_RESULT".to_string(), line::RESULT),
         ("PAGE_VALUE_LO".to_string(), line::VALUE_LO),
         ("PAGE_VALUE_HI".to_string(), line::VALUE_HI),
+        ("TRACKED".to_string(), Tracking::Undo.bits()),
         ("TYPE".to_string(), engine_type()),
         ("PAGE_BUSY".to_string(), line::state::BUSY.mask()),
         ("PAGE_DONE".to_string(), line::state::DONE.mask()),

@@ -623,7 +623,12 @@ def pm_transactions(
     """Measures insertions into a B-tree, a transaction each."""
 
 def pmdk_cost(
-    design: Design, trace: bytes, fence: str, model: str | None = None, build: BuildProgress | None = None
+    design: Design,
+    trace: bytes,
+    fence: str,
+    model: str | None = None,
+    build: BuildProgress | None = None,
+    way: str = "waiting",
 ) -> PmdkCost:
     """The crash-consistency time of a trace of the shim, on the platform of a design."""
 

@@ -23,6 +23,8 @@ from nearside.types import PmdkCost, PmdkCounts, PmdkGain, PmdkReport
 # The program maps the PM window, so the profile must not delay accesses.
 MAPPABLE = '[media]\nprofile = "dram"'
 FAULT_INJECTIONS = ("snapshots", "fences")
+TRACKED = ("auto", "never")
+EACH = "{each}"
 REPORT = "NEARSIDE_PMDK_REPORT"
 
 
@@ -31,6 +33,11 @@ def write_shim(folder: Path) -> Path:
     path = folder / "libnearside_pmdk.so"
     path.write_bytes(_native.pmdk_shim())
     return path
+
+
+def check_tracked(tracked: str) -> None:
+    if tracked not in TRACKED:
+        raise NearsideError(f"tracked = {files.printable(tracked)}: allowed is {', '.join(TRACKED)}")
 
 
 def environment(
@@ -44,6 +51,7 @@ def environment(
     torn: bool = False,
     moments: Path | None = None,
     code: Path | None = None,
+    tracked: str = "never",
 ) -> Mapping[str, str]:
     """The environment of a program: this process's, with the preloaded library and a device's
     socket, or none.
@@ -55,7 +63,9 @@ def environment(
     - `moments`: a file to which all moments are written.
     - `code`: the socket of `pmdk_code.served`, which makes the shim follow the program's flush
     instructions.
+    - `tracked`: "auto" has the device track pools of programs with one thread; "never" does not.
     """
+    check_tracked(tracked)
     if without is not None and without not in FAULT_INJECTIONS:
         raise NearsideError(f"without = {files.printable(without)}: allowed is {', '.join(FAULT_INJECTIONS)}")
     preloaded = [str(library), *os.environ.get("LD_PRELOAD", "").split()]
@@ -64,6 +74,8 @@ def environment(
     variables = {"LD_PRELOAD": " ".join(preloaded), "PMEM_IS_PMEM_FORCE": "1"}
     if socket is not None:
         variables["NEARSIDE_PMDK"] = str(socket)
+    if tracked != "never":
+        variables["NEARSIDE_PMDK_TRACKED"] = tracked
     if trace is not None:
         variables["NEARSIDE_PMDK_TRACE"] = str(trace)
     if report is not None:
@@ -130,6 +142,7 @@ def run_on_device(
     without: str | None = None,
     design: str = "nearpm",
     model: str | None = None,
+    tracked: str = "never",
     quiet: bool = True,
 ) -> tuple[int, PmdkReport]:
     """Runs a program to its end; its exit status, and the device's counts."""
@@ -137,9 +150,10 @@ def run_on_device(
         folder = Path(scratch)
         report = folder / "report.json"
         with _device_socket(socket, folder, design, model, quiet) as path:
-            status = run_program(program, environment(write_shim(folder), path.absolute(), report, without), quiet)
+            variables = environment(write_shim(folder), path.absolute(), report, without, tracked=tracked)
+            status = run_program(program, variables, quiet)
         counts = cast("PmdkCounts | None", read_report(report))
-    return status, {"program": list(program), "status": status, "without": without, "done": counts}
+    return status, {"program": list(program), "status": status, "without": without, "tracked": tracked, "done": counts}
 
 
 @renamed(engine="model")
@@ -150,34 +164,43 @@ def measure_gain(
     fence: str = "read_back",
     design: str = "nearpm",
     model: str | None = None,
+    tracked: str = "auto",
     quiet: bool = True,
 ) -> PmdkGain:
     """Measures a program's crash consistency by the CPU and offloaded, on a host profile, in
     simulated time.
 
-    The program runs twice, each time with its pools in another empty folder: `{}` in its arguments.
+    - `tracked`: "auto" also runs the program in tracked pools, as far as it allows that; "never"
+    does not.
+
+    The program runs two or three times, each time with its pools in another empty folder: `{}` in its arguments.
     The flushes, fences, copies and commands of both runs are repeated on the simulated host and
     device. The program's computation is not included.
     """
     if not any("{}" in word for word in program):
         raise NearsideError("the program's arguments lack {}: a folder for its pools, a different one in each run")
+    check_tracked(tracked)
     loaded = Design.load(design).with_values(f"[cpu]\nprofile = {json.dumps(as_text('profile', profile))}")
     costs: dict[str, PmdkCost] = {}
     with tempfile.TemporaryDirectory(prefix="nearside-") as scratch:
         folder = Path(scratch)
         library = write_shim(folder)
-        for way in ("alone", "offloaded"):
+        for way in ("alone", "offloaded", *(["tracked"] if tracked == "auto" else [])):
             pools, trace = folder / way, folder / f"{way}.trace"
             pools.mkdir()
             words = [word.replace("{}", str(pools)) for word in program]
-            with _device_socket(None, folder, design, model, quiet) if way == "offloaded" else nullcontext() as path:
-                status = run_program(words, environment(library, path, trace=trace), quiet)
+            with _device_socket(None, folder, design, model, quiet) if way != "alone" else nullcontext() as path:
+                own = "auto" if way == "tracked" else "never"
+                status = run_program(words, environment(library, path, trace=trace, tracked=own), quiet)
             if status != 0:
                 raise NearsideError(f"{files.printable(words[0])}: exit status {status}")
             events = trace.read_bytes() if trace.exists() else b""
-            costs[way] = _native.pmdk_cost(loaded.native, events, fence, model)
+            replayed = "tracked" if way == "tracked" else "waiting"
+            costs[way] = _native.pmdk_cost(loaded.native, events, fence, model, way=replayed)
             if costs[way]["transactions"] == 0:
                 raise NearsideError(f"{files.printable(words[0])}: it has made no transaction of libpmemobj")
+            if way != "tracked":
+                costs[f"{way}_ordered"] = _native.pmdk_cost(loaded.native, events, fence, model, way="ordered")
     if costs["offloaded"]["commands"] == 0:
         raise NearsideError(f"{files.printable(program[0])}: none of its pools was on the device")
     alone, offloaded = (costs[way]["ns"] / costs[way]["transactions"] for way in ("alone", "offloaded"))
@@ -189,7 +212,17 @@ def measure_gain(
         "alone": costs["alone"],
         "offloaded": costs["offloaded"],
         "ratio": alone / offloaded if offloaded > 0 else None,
+        "alone_ordered": costs["alone_ordered"],
+        "offloaded_ordered": costs["offloaded_ordered"],
+        "tracked": costs.get("tracked"),
     }
+
+
+def measure_gains(program: Sequence[str], each: Sequence[str], **options: Any) -> dict[str, PmdkGain]:
+    """`measure_gain` with each of these words in place of {each} in the program's arguments."""
+    if not any(EACH in word for word in program):
+        raise NearsideError(f"the program's arguments lack {EACH}, which is each of {', '.join(each)}")
+    return {one: measure_gain([word.replace(EACH, one) for word in program], **options) for one in each}
 
 
 def print_report(doc: PmdkReport) -> None:
@@ -203,10 +236,32 @@ def print_report(doc: PmdkReport) -> None:
     show.out.print(table)
 
 
-def print_gain(doc: PmdkGain) -> None:
+def _ways(doc: PmdkGain) -> dict[str, PmdkCost | None]:
+    return {
+        "CPU": doc["alone"],
+        "CPU, ordered": doc["alone_ordered"],
+        "offloaded": doc["offloaded"],
+        "ordered": doc["offloaded_ordered"],
+        "tracked": doc["tracked"],
+    }
+
+
+def _title(doc: PmdkGain) -> str:
     host = f"host profile {doc['profile']}, fences {doc['fence'].replace('_', '-')}"
-    title = f"crash consistency of a transaction, {host}, simulated"
-    table = show.table(title, "", "alone", "offloaded")
+    return f"crash consistency of a transaction, {host}, simulated"
+
+
+def _print_tracked(doc: PmdkGain) -> None:
+    cost = doc["tracked"]
+    if cost is not None and cost["tracked"] < cost["transactions"]:
+        show.out.print(
+            f"tracked: {cost['tracked']:,} of {cost['transactions']:,} transactions; it has threads or large ones"
+        )
+
+
+def print_gain(doc: PmdkGain) -> None:
+    ways = {name: cost for name, cost in _ways(doc).items() if cost is not None}
+    table = show.table(_title(doc), "", *ways)
     rows = {
         "lines": "lines flushed",
         "fences": "fences",
@@ -219,11 +274,34 @@ def print_gain(doc: PmdkGain) -> None:
         "streams_ns": "copies, ns",
         "commands_ns": "commands, ns",
     }
-    costs: list[Any] = [doc["alone"], doc["offloaded"]]
-    for key, label in (rows | {"ns": "all, ns"}).items():
+    costs: list[Any] = list(ways.values())
+    for key, label in (rows | {"ns": "all, ns", "whole_ns": "transaction with its stores, ns"}).items():
         table.add_row(label, *(f"{cost[key] / cost['transactions']:.1f}" for cost in costs))
     show.out.print(table)
     show.out.print(f"{doc['ratio']:.2f} times as fast, but for what the program computes")
+    _print_tracked(doc)
+
+
+def print_gains(docs: Mapping[str, PmdkGain]) -> None:
+    """A row for each program and way. Ratios are to the time by the CPU and to that offloaded."""
+    first = next(iter(docs.values()))
+    table = show.table(
+        _title(first), "", "", "ns", "to CPU", "to offloaded", "with stores, ns", "to CPU", "to offloaded"
+    )
+    for name, doc in docs.items():
+        for way, cost in _ways(doc).items():
+            if cost is None:
+                continue
+            cells = [name, way]
+            for key in ("ns", "whole_ns"):
+                own, alone, offloaded = (
+                    float(cast("Any", one)[key]) / one["transactions"] for one in (cost, doc["alone"], doc["offloaded"])
+                )
+                cells += [f"{own:.0f}", f"{alone / own:.2f}", f"{offloaded / own:.2f}"]
+            table.add_row(*cells)
+    show.out.print(table)
+    for doc in docs.values():
+        _print_tracked(doc)
 
 
 __getattr__ = former_names(

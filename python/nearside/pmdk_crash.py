@@ -62,11 +62,12 @@ class Campaign:
         socket: Path | None,
         code: Path,
         limit_s: float | None,
+        tracked: str = "never",
     ) -> None:
         if not any("{}" in word for word in program):
             raise NearsideError("the program's arguments lack {}: a folder for its pools, an empty one for each cut")
         self.folder, self.socket, self.library = folder, socket, pmdk.write_shim(folder)
-        self.code, self.limit_s = code, limit_s
+        self.code, self.limit_s, self.tracked = code, limit_s, tracked
         self.pools = folder / "pools"
         self.program, self.check = ([w.replace("{}", str(self.pools)) for w in words] for words in (program, check))
         self.report, self.trace, self.moments_file = folder / "report.json", folder / "trace", folder / "moments"
@@ -74,7 +75,9 @@ class Campaign:
 
     def _run(self, words: Sequence[str], **options: Any) -> CommandResult:
         """Runs the program or the check, including all child processes; kills what is left of it."""
-        variables = pmdk.environment(self.library, self.socket, self.report, code=self.code, **options)
+        variables = pmdk.environment(
+            self.library, self.socket, self.report, code=self.code, tracked=self.tracked, **options
+        )
         mark = f"{pmdk.REPORT}={self.report}"
         cut = options.get("crash") is not None
         ended = bounded.run_command(
@@ -218,6 +221,7 @@ def run_campaign(
     without: str | None = None,
     torn: bool = False,
     limit_s: float | None = None,
+    tracked: str = "never",
     design: str = "nearpm",
     model: str | None = None,
     progress: Progress | None = None,
@@ -231,6 +235,9 @@ def run_campaign(
     children; after a power cut that is a violation. By default it is 10 times the time of the runs
     without a power cut, and at least 60.
     """
+    pmdk.check_tracked(tracked)
+    if tracked != "never" and by != "device":
+        raise NearsideError(f"tracked = {tracked}: allowed for logs by the device")
     if by not in EXECUTORS:
         raise NearsideError(f"by = {files.printable(by)}: allowed is {', '.join(EXECUTORS)}")
     if without is not None and FAULT_INJECTIONS.get(without) != by:
@@ -254,7 +261,7 @@ def run_campaign(
         if socket is not None:
             open_.enter_context(pmdk.serve_device(design, socket, model))
         code = open_.enter_context(pmdk_code.served(folder / "code.sock"))
-        campaign = Campaign(program, words, folder, socket, code.path, limit_s)
+        campaign = Campaign(program, words, folder, socket, code.path, limit_s, tracked)
         moments, left_out = campaign.moments(without)
         chosen = list(parse_cuts(cuts, moments, seed, torn))
         options = {"without": without, "torn": torn}
@@ -291,6 +298,7 @@ def run_campaign(
         raise NearsideError(f"the power has failed in none of {counts['cuts']:,} runs: {why}")
     if violation is not None:
         replay = ["nearside", "crashtest", "--by", by, *(["--check", check] if check is not None else [])]
+        replay += ["--tracked"] if tracked != "never" else []
         replay += [*(["--torn"] if torn else []), *(["--without", without] if without else [])]
         replay += ["--limit", f"{limit_s:g}"] if limit_s is not None else []
         replay += ["--cuts", f"at:{violation['cut']}", "--", *program]
@@ -302,6 +310,7 @@ def run_campaign(
         "seed": seed,
         "without": without,
         "torn": torn,
+        "tracked": tracked,
         "limit_s": campaign.limit_s,
         "moments": len(moments),
         "left_out": left_out,

@@ -988,6 +988,8 @@ class PmdkCost(TypedDict):
 
     transactions: int
     """Outermost transactions."""
+    tracked: int
+    """Those in tracked pools."""
     lines: int
     """Lines written back."""
     fences: int
@@ -1006,6 +1008,11 @@ class PmdkCost(TypedDict):
     """The part of it in copies, in ns."""
     commands_ns: float
     """The part of it in commands, in ns."""
+    whole_ns: float
+    """Time from begin to end of all transactions, in simulated ns: with the stores to flushed lines, without the
+    program's computation."""
+    most_lines: int
+    """The most lines that a transaction has stored to."""
 
 
 class PmdkGain(TypedDict):
@@ -1025,6 +1032,12 @@ class PmdkGain(TypedDict):
     """The cost with the engine."""
     ratio: float | None
     """The time of a transaction by the CPU over that with the engine; None if the latter is 0."""
+    alone_ordered: PmdkCost
+    """By the CPU, with fences that only order, and one wait at the end of a transaction."""
+    offloaded_ordered: PmdkCost
+    """With the engine and such fences."""
+    tracked: PmdkCost | None
+    """In tracked pools, where the program allows it; None with tracked = "never"."""
 
 
 class PmdkCounts(TypedDict):
@@ -1067,6 +1080,8 @@ class PmdkReport(TypedDict):
     """The exit status, as in a shell."""
     without: str | None
     """The fault injection; None without one."""
+    tracked: str
+    """"auto" or "never": whether the device may track pools."""
     done: PmdkCounts | None
     """Counts of the preloaded library; None if no pool was on the device."""
 
@@ -1121,6 +1136,8 @@ class ProgramCrashReport(TypedDict):
     """The fault injection; None without one."""
     torn: bool
     """Whether a line may leave the cache word by word."""
+    tracked: str
+    """"auto" or "never": whether the device may track pools."""
     limit_s: float | None
     """The wall-clock time after which a program or check is killed, in s."""
     moments: int

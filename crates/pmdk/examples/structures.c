@@ -852,9 +852,11 @@ static int run(int count, char **names, uint64_t seed, uint64_t steps, int threa
         task.pool = pool;
         for (task.thread = 0; task.thread < threads; task.thread++) tasks[all++] = task;
     }
-    for (int n = 0; n < all; n++)
+    /* A program with one thread may have tracked pools. */
+    if (all == 1) work(&tasks[0]);
+    for (int n = 0; n < all && all > 1; n++)
         if (pthread_create(&ids[n], NULL, work, &tasks[n]) != 0) die("thread", "can't be started", "no resources");
-    for (int n = 0; n < all; n++) pthread_join(ids[n], NULL);
+    for (int n = 0; n < all && all > 1; n++) pthread_join(ids[n], NULL);
     for (int pool = 0; pool < count; pool++) pmemobj_close(tasks[pool * threads].pop);
     return 0;
 }

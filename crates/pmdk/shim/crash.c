@@ -18,6 +18,7 @@
 #include "nearpm_numbers.h"
 #include "pools.h"
 #include "process.h"
+#include "tracked.h"
 
 /* The unit of atomic persistence: a word. */
 enum { WORD = 8 };
@@ -505,6 +506,12 @@ static bool leave_cache(uint8_t *durable, const uint8_t *now, size_t bytes) {
     return all;
 }
 
+static uint64_t evicted_one_in;
+
+static bool line_leaves(void) {
+    return draw() % evicted_one_in == 0;
+}
+
 /* Runs in a forked process, so that no thread of the program does anything meanwhile. Locks of the
  * program and of its allocator may stay held there: so only system calls are made, and no memory is
  * allocated. */
@@ -536,6 +543,9 @@ static void leave_what_is_durable(pid_t program) {
             }
         }
     }
+    evicted_one_in = one_in;
+    if (evicts) ns_tracked_evict(line_leaves);
+    ns_device_leave();
     write_report(lost, left, in_part);
     /* A process that waits for the program's end may open its files: by then nothing holds their
      * locks. */
@@ -555,7 +565,6 @@ void ns_crash(void) {
     pid_t child = _Fork();
     if (child == 0) {
         pthread_mutex_init(&ns_locks.device, NULL);
-        ns_device_leave();
         leave_what_is_durable(program);
         for (;;) syscall(SYS_exit_group, 0);
     }

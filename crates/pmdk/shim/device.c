@@ -260,6 +260,19 @@ static int64_t launch(const uint8_t line[64], uint64_t *value) {
     return -1;
 }
 
+bool ns_device_store(uint64_t place, const uint8_t line[64]) {
+    struct {
+        struct access access;
+        uint8_t data[NEARPM_LINE];
+    } body = {.access = {place, BAR2, NEARPM_LINE}};
+    struct access answer;
+    memcpy(body.data, line, NEARPM_LINE);
+    ns_lock(&ns_locks.device);
+    bool stored = exchange(REGION_WRITE, &body, sizeof body, &answer, sizeof answer, NULL);
+    ns_unlock(&ns_locks.device);
+    return stored;
+}
+
 int64_t ns_command(const struct command *c, uint64_t *value) {
     uint64_t words[8] = {0, (uint64_t)c->operation | (uint64_t)c->pool << 8 | (uint64_t)c->thread << 16, c->address, c->bytes,
                          c->target, c->transaction, c->value, c->extra};

@@ -31,6 +31,10 @@ void ns_device_leave(void);
  * NULL. */
 int64_t ns_command(const struct command *command, uint64_t *value);
 
+/* Stores a line at a place of the window, as a host does; the device may track it. False without an
+ * answer. */
+bool ns_device_store(uint64_t place, const uint8_t line[64]);
+
 /* Prints a line on standard error. */
 void ns_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

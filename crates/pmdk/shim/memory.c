@@ -18,6 +18,7 @@
 #include "persist_points.h"
 #include "nearpm_numbers.h"
 #include "process.h"
+#include "tracked.h"
 
 /* libpmem's copy flags, and the size from which it streams. */
 enum { NODRAIN = 1, NONTEMPORAL = 2, TEMPORAL = 4, WC = 8, WB = 16, NOFLUSH = 32, STREAMS_FROM = 256 };
@@ -25,7 +26,7 @@ enum { NODRAIN = 1, NONTEMPORAL = 2, TEMPORAL = 4, WC = 8, WB = 16, NOFLUSH = 32
 enum { ALIGN = 2 << 20 };
 
 /* Kinds of events of the trace: `src/trace.rs`. */
-enum { FLUSH = 1, FENCE = 2, STREAM = 3, COMMAND = 4, TRANSACTION = 5 };
+enum { FLUSH = 1, FENCE = 2, STREAM = 3, COMMAND = 4, TRANSACTION = 5, END = 6 };
 struct event {
     uint32_t what, bytes;
     uint64_t place;
@@ -329,8 +330,10 @@ static void count_parts(uint32_t what, const void *address, size_t bytes, struct
 }
 
 static void all_synced(const struct parts *parts) {
-    for (size_t n = 0; n < parts->count; n++)
+    for (size_t n = 0; n < parts->count; n++) {
         ns_crash_synced((const void *)parts->list[n].start, parts->list[n].end - parts->list[n].start);
+        ns_tracked_flushed((const void *)parts->list[n].start, parts->list[n].end - parts->list[n].start);
+    }
 }
 
 /* This thread has requested a write-back since its last fence. */
@@ -343,8 +346,11 @@ static void record_write_back(uint32_t what, const void *address, size_t bytes) 
     do {
         count_parts(what, address, bytes, &parts);
         write_back_pending = write_back_pending || parts.count > 0;
-        for (size_t n = 0; n < parts.count; n++)
-            ns_crash_flushed((const void *)parts.list[n].start, parts.list[n].end - parts.list[n].start, what == FLUSH);
+        for (size_t n = 0; n < parts.count; n++) {
+            size_t part = parts.list[n].end - parts.list[n].start;
+            ns_crash_flushed((const void *)parts.list[n].start, part, what == FLUSH);
+            ns_tracked_flushed((const void *)parts.list[n].start, part);
+        }
     } while (parts.next != 0);
     ns_persist_point(what == STREAM ? AFTER_STREAM : first ? AFTER_FIRST_FLUSH : AFTER_FLUSH);
 }
@@ -355,6 +361,7 @@ static void record_fence(void) {
     trace_event(FENCE, 0, 0);
     ns_unlock(&ns_locks.memory);
     ns_crash_fenced();
+    ns_tracked_fenced();
     write_back_pending = false;
     ns_persist_point(AFTER_FENCE);
 }
@@ -362,6 +369,12 @@ static void record_fence(void) {
 void ns_memory_transaction(void) {
     ns_lock(&ns_locks.memory);
     trace_event(TRANSACTION, 0, 0);
+    ns_unlock(&ns_locks.memory);
+}
+
+void ns_memory_transaction_ended(void) {
+    ns_lock(&ns_locks.memory);
+    trace_event(END, 0, 0);
     ns_unlock(&ns_locks.memory);
 }
 
@@ -393,6 +406,7 @@ void ns_memory_flushed_in_order(const void *address) {
         count_parts(FLUSH, line, NEARPM_LINE, &parts);
         all_synced(&parts);
     } while (parts.next != 0);
+    ns_tracked_fenced();
     ns_persist_point(AFTER_FENCE);
 }
 

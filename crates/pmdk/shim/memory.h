@@ -40,6 +40,9 @@ void ns_memory_fenced(void);
 /* A transaction begins. */
 void ns_memory_transaction(void);
 
+/* It was committed or aborted; the program does not know yet. */
+void ns_memory_transaction_ended(void);
+
 /* A command is submitted to the device. */
 void ns_memory_command(const struct command *command);
 

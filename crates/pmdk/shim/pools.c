@@ -21,6 +21,7 @@
 #include "memory.h"
 #include "persist_points.h"
 #include "process.h"
+#include "tracked.h"
 
 enum { PATH_BYTES = 208 };
 
@@ -40,6 +41,8 @@ static const char DIRECTORY[16] = "NEARSIDE-PMDK D1";
 struct first_page {
     char magic[16];
     uint8_t linked[NEARPM_POOLS];
+    /* The pool was tracked last: its first log has what is to be undone, the others are void. */
+    uint8_t tracked[NEARPM_POOLS];
 };
 struct directory_entry {
     uint64_t id; /* 0: free */
@@ -162,6 +165,10 @@ static void strip_last_component(char *path) {
 static uint8_t *linked(const struct directory_entry *entry) {
     uint8_t *window = ns_device()->window;
     return &((struct first_page *)window)->linked[entry - (const struct directory_entry *)(window + PAGE)];
+}
+
+static uint8_t *was_tracked(int number) {
+    return &((struct first_page *)ns_device()->window)->tracked[number];
 }
 
 /* Records the path of a pool's file, for the search when the device has no room. False sets
@@ -321,6 +328,7 @@ static struct directory_entry *allocate_place(const char *path, uint64_t bytes) 
     free_entry->place = at;
     free_entry->bytes = bytes;
     free_entry->generations = 0;
+    *was_tracked((int)(free_entry - entries)) = 0;
     __atomic_store_n(&free_entry->id, id, __ATOMIC_RELEASE);
     return free_entry;
 }
@@ -465,7 +473,7 @@ static void write_generation(struct pool *pool, int log, uint64_t generation) {
  * undone a transaction; the pool's follows. */
 static bool open_log(struct pool *pool, int log) {
     uint64_t generation = pool->generations[log];
-    if (generation == 0) {
+    if (generation == 0 || *was_tracked(pool->number) != 0) {
         /* A new pool: the generation differs from any before on the media. */
         uint32_t random = 0;
         if (getrandom(&random, sizeof random, 0) != sizeof random) return false;
@@ -513,16 +521,59 @@ static bool find_generations(struct pool *pool, struct directory_entry *entry) {
     return true;
 }
 
+/* Maps a pool on the device, after whoever had it mapped; its logs are closed. */
+static bool map_on_device(const struct pool *pool, uint64_t threads) {
+    if (!unmap(pool->number)) return ns_log("the device does not answer"), false;
+    struct command map = {.address = pool->place, .bytes = bytes_with_logs(pool->bytes), .target = pool->place,
+                          .transaction = ns_whole_pages(pool->bytes), .value = LOG_BYTES, .extra = threads};
+    return command_succeeds(pool, NEARPM_OP_PoolMap, 0, map);
+}
+
+/* Undoes what a tracked pool has had stored to since its last commit. libpmemobj opens it after
+ * that, as its logs are undone, too. */
+static bool undo_tracked(const struct directory_entry *entry, int number) {
+    struct pool pool = {.bytes = entry->bytes, .place = entry->place, .number = (uint8_t)number};
+    return map_on_device(&pool, 1 | NEARPM_TRACKED) && command_succeeds(&pool, NEARPM_OP_Recover, 0, (struct command){0}) && unmap(number);
+}
+
+/* Has the device track an open pool. Before the log is open nothing is to be undone. */
+static bool track(struct pool *pool) {
+    uint64_t generation = pool->logs[0].generation + 1;
+    *was_tracked(pool->number) = 1;
+    uint64_t tracked = ns_tracked_without_records() ? 0 : NEARPM_TRACKED;
+    if (!map_on_device(pool, 1 | tracked) || !command_succeeds(pool, NEARPM_OP_LogOpen, 0, (struct command){.value = generation})) return false;
+    pool->logs[0].generation = generation;
+    ns_tracked_start(pool);
+    return true;
+}
+
+bool ns_pool_untrack(struct pool *pool) {
+    pool->ending = true;
+    if (!map_on_device(pool, NEARPM_THREADS)) return false;
+    for (int log = 1; log < (int)NEARPM_THREADS; log++)
+        if (!open_log(pool, log)) return false;
+    /* Not those of the first log: its records are still needed. */
+    pool->logs[0].taken = true;
+    pool->generations[0] = 0;
+    REAL(pmemobj_persist)(pool->pop, pool->generations, sizeof(uint64_t));
+    return true;
+}
+
+bool ns_pool_untracked(struct pool *pool) {
+    *was_tracked(pool->number) = 0;
+    ns_tracked_end(pool);
+    pool->logs[0].taken = false;
+    return open_log(pool, 0);
+}
+
 /* Recovers the logs of a pool that libpmemobj has opened. */
 static bool recover_pool(struct pool *pool, struct directory_entry *entry) {
     /* The last process may have it mapped; its logs are closed then. */
-    if (!unmap(pool->number)) return ns_log("the device does not answer"), false;
-    struct command map = {.address = pool->place, .bytes = bytes_with_logs(pool->bytes), .target = pool->place,
-                          .transaction = ns_whole_pages(pool->bytes), .value = LOG_BYTES, .extra = NEARPM_THREADS};
-    if (!command_succeeds(pool, NEARPM_OP_PoolMap, 0, map) || !find_generations(pool, entry)) return false;
+    if (!map_on_device(pool, NEARPM_THREADS) || !find_generations(pool, entry)) return false;
     for (int log = 0; log < (int)NEARPM_THREADS; log++)
         if (!open_log(pool, log)) return false;
-    return true;
+    *was_tracked(pool->number) = 0;
+    return !ns_tracked_wanted() || track(pool);
 }
 
 /* Ends the opening of a pool. */
@@ -555,8 +606,10 @@ static PMEMobjpool *finish_opening(PMEMobjpool *pop) {
                           .process = getpid(), .alone = opening.private_made, .file_lock = opening.file_lock};
     opening.file_lock = NULL;
     pool->pop = pop;
+    pool->window = opening.window;
     bool started = pool->alone || recover_pool(pool, entry);
     pthread_mutex_unlock(&ns_locks.pools);
+    if (pool->tracked) opening.window = -1;
     end_opening();
     if (started) return pop;
     pool->alone = true;
@@ -597,6 +650,8 @@ static bool prepare(const char *path, bool create) {
             errno = ENXIO;
         }
         good = good && is_its_file(opening.entry, path);
+        int number = good ? (int)(opening.entry - entries) : 0;
+        if (good && *was_tracked(number) != 0 && !is_mapped(opening.entry) && !undo_tracked(opening.entry, number)) good = false, errno = EIO;
     }
     pthread_mutex_unlock(&ns_locks.pools);
     if (good) {
@@ -658,7 +713,13 @@ EXPORT void pmemobj_close(PMEMobjpool *pop) {
     struct pool *pool = find_pool(pop);
     void *file_lock = NULL;
     if (pool != NULL) {
-        if (!pool->alone && !ns_pool_inherited(pool)) command_succeeds(pool, NEARPM_OP_PoolUnmap, 0, (struct command){0});
+        if (pool->tracked) {
+            ns_tracked_commit(pool);
+            pool->ending = true;
+            command_succeeds(pool, NEARPM_OP_PoolUnmap, 0, (struct command){0});
+            ns_tracked_end(pool);
+        } else if (!pool->alone && !ns_pool_inherited(pool))
+            command_succeeds(pool, NEARPM_OP_PoolUnmap, 0, (struct command){0});
         pthread_mutex_lock(&ns_locks.pools);
         if (!ns_pool_inherited(pool)) {
             note_links(pool);
@@ -698,6 +759,7 @@ void ns_pools_release(void) {
 }
 
 void ns_pools_before_fork(void) {
+    ns_tracked_before_fork();
     if (__atomic_load_n(&users, __ATOMIC_ACQUIRE) != 0) return;
     /* The holder of the lock needs the device. */
     if (pthread_mutex_trylock(&ns_locks.pools) != 0) return;

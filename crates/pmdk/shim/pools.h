@@ -41,6 +41,18 @@ struct pool {
     struct log logs[NEARPM_THREADS];
     /* Reserved objects that are not published yet; guarded by the lock on pools. */
     struct ranges reserved;
+    /* It is tracked (`tracked.c`): the number of each line's last epoch, the present epoch, its
+     * lines, and the lines that its transaction has announced. */
+    bool tracked;
+    uint32_t *epochs;
+    uint32_t epoch;
+    uint64_t lines, announced;
+    /* A line could not be stored yet. libpmemobj is committing. */
+    bool overflows, commits;
+    /* The device no longer tracks it; its mapping is still private. */
+    bool ending;
+    /* The window, with the lock on its place, for a shared mapping later. */
+    int window;
 };
 
 /* The pool of a handle, if the device has its transactions' logs. */
@@ -54,6 +66,11 @@ void ns_pools_release(void);
 
 /* A process without open pools leaves the device, so that its child may use it. */
 void ns_pools_before_fork(void);
+
+/* Ends the tracking of a pool: its logs are open then, all but the first. The second part opens that,
+ * after the records of a transaction under way have been made. */
+bool ns_pool_untrack(struct pool *pool);
+bool ns_pool_untracked(struct pool *pool);
 
 /* Acquires an empty log; -1 if all are in use. */
 int ns_pool_acquire_log(struct pool *pool);

@@ -25,7 +25,15 @@
 #include "process.h"
 #include "ranges.h"
 #include "reservations.h"
+#include "tracked.h"
 #include "transactions.h"
+
+/* Bytes before a transaction in a tracked pool has changed them. */
+struct old {
+    struct old *before;
+    struct range range;
+    uint8_t bytes[];
+};
 
 /* A thread's transaction. */
 struct transaction {
@@ -38,6 +46,8 @@ struct transaction {
     struct ranges covered;
     /* Ranges with a record. */
     struct ranges kept;
+    /* Old bytes of a tracked pool, for an abort: the pool's offset, their number, and the bytes. */
+    struct old *old;
     /* The program's callback. */
     pmemobj_tx_callback callback;
     void *argument;
@@ -88,12 +98,36 @@ static struct command command(const struct transaction *tx, uint8_t operation) {
     return (struct command){.operation = operation, .pool = tx->pool->number, .thread = (uint8_t)tx->log};
 }
 
+static void free_old(struct transaction *tx) {
+    for (struct old *one = tx->old, *before; one != NULL; one = before) {
+        before = one->before;
+        free(one);
+    }
+    tx->old = NULL;
+}
+
 static void clear_transaction(struct transaction *tx) {
+    free_old(tx);
     if (tx->has_log) ns_pool_release_log(tx->pool, tx->log);
     tx->has_log = false;
     tx->pool = NULL;
     ns_ranges_clear(&tx->covered);
     ns_ranges_clear(&tx->kept);
+}
+
+/* Ends a transaction in a tracked pool: its old bytes are back if it was aborted. */
+static void end_tracked(struct transaction *tx, bool aborted) {
+    struct pool *pool = tx->pool;
+    if (aborted) COUNT(aborts, 1);
+    else COUNT(commits, 1);
+    for (const struct old *one = aborted ? tx->old : NULL; one != NULL; one = one->before) {
+        uint8_t *at = (uint8_t *)pool->pop + one->range.start;
+        memcpy(at, one->bytes, one->range.end - one->range.start);
+        ns_tracked_flushed(at, one->range.end - one->range.start);
+    }
+    ns_tracked_transaction(NULL);
+    ns_tracked_commit(pool);
+    clear_transaction(tx);
 }
 
 static void on_commit(struct transaction *tx) {
@@ -133,6 +167,8 @@ static void on_abort(struct transaction *tx) {
     clear_transaction(tx);
 }
 
+static void expect(struct transaction *tx, uint64_t lines);
+
 /* Called by libpmemobj for the outermost transaction: before its commit, and at each later
  * stage. */
 static void on_stage(PMEMobjpool *pop, enum pobj_tx_stage stage, void *argument) {
@@ -141,9 +177,19 @@ static void on_stage(PMEMobjpool *pop, enum pobj_tx_stage stage, void *argument)
     if (stage == TX_STAGE_WORK) ns_phase(IN_COMMIT);
     if (stage == TX_STAGE_NONE) ns_phase(NO_TRANSACTION);
     ns_persist_point(AFTER_CALL);
-    if (tx->pool != NULL && stage == TX_STAGE_ONCOMMIT) on_commit(tx);
-    if (tx->pool != NULL && stage == TX_STAGE_ONABORT) on_abort(tx);
-    if (stage == TX_STAGE_ONCOMMIT || stage == TX_STAGE_ONABORT) ns_phase(AFTER_TRANSACTION);
+    bool ends = stage == TX_STAGE_ONCOMMIT || stage == TX_STAGE_ONABORT;
+    if (tx->pool != NULL && tx->pool->tracked) {
+        if (stage == TX_STAGE_WORK) expect(tx, 0);
+        if (tx->pool->tracked && stage == TX_STAGE_WORK) tx->pool->commits = true;
+        if (ends) end_tracked(tx, stage == TX_STAGE_ONABORT);
+    } else if (tx->pool != NULL && ends) {
+        if (stage == TX_STAGE_ONCOMMIT) on_commit(tx);
+        else on_abort(tx);
+    }
+    if (stage == TX_STAGE_ONCOMMIT || stage == TX_STAGE_ONABORT) {
+        ns_memory_transaction_ended();
+        ns_phase(AFTER_TRANSACTION);
+    }
     pmemobj_tx_callback callback = tx->callback;
     void *program_argument = tx->argument;
     if (stage == TX_STAGE_NONE) {
@@ -181,6 +227,11 @@ EXPORT int pmemobj_tx_begin(PMEMobjpool *pop, jmp_buf env, ...) {
             pthread_setspecific(at_end, tx);
         }
         if (COUNT(transactions, 1) == 0) first_moment = ns_persist_point_count() + 1;
+        if (tx->pool != NULL && tx->pool->tracked) {
+            tx->pool->announced = tx->pool->lines;
+            tx->pool->overflows = tx->pool->commits = false;
+        }
+        ns_tracked_transaction(tx->pool);
         ns_memory_transaction();
         ns_phase(IN_TRANSACTION);
     }
@@ -276,6 +327,58 @@ static bool make_records(struct transaction *tx, struct range wanted) {
     return true;
 }
 
+/* Keeps the old bytes of the uncovered parts of a range of a tracked pool. */
+static bool keep_old(struct transaction *tx, struct range wanted) {
+    for (struct range gap; ns_ranges_gap(&tx->covered, wanted, &gap); wanted.start = gap.end) {
+        struct old *one = malloc(sizeof *one + (gap.end - gap.start));
+        if (one == NULL) return false;
+        one->before = tx->old;
+        one->range = gap;
+        memcpy(one->bytes, (const uint8_t *)tx->pool->pop + gap.start, gap.end - gap.start);
+        tx->old = one;
+    }
+    return true;
+}
+
+void ns_transaction_stops_tracking(struct pool *pool) {
+    struct transaction *tx = now.pool == pool && REAL(pmemobj_tx_stage)() == TX_STAGE_WORK ? &now : NULL;
+    bool done = true;
+    if (tx == NULL) ns_tracked_commit(pool);
+    else ns_ranges_clear(&tx->kept);
+    done = ns_pool_untrack(pool);
+    if (done && tx != NULL && tx->old != NULL) {
+        /* The device logs the old bytes, which a write-back may have changed. */
+        done = has_room(tx, 0);
+        struct ranges covered = tx->covered;
+        tx->covered = (struct ranges){0};
+        for (const struct old *one = tx->old; done && one != NULL; one = one->before) {
+            memcpy(ns_device()->window + pool->place + one->range.start, one->bytes, one->range.end - one->range.start);
+            done = make_records(tx, one->range);
+        }
+        ns_ranges_free(&tx->covered);
+        tx->covered = covered;
+        free_old(tx);
+    }
+    if (!done || !ns_pool_untracked(pool)) {
+        ns_log("the device can't end the tracking of a pool");
+        abort();
+    }
+    ns_log("a pool is no longer tracked: its program has a second thread, a child, or a transaction with too many lines");
+}
+
+/* A transaction is going to store to further lines: tracking ends if these are too many. */
+static void expect(struct transaction *tx, uint64_t lines) {
+    /* Not again while tracking ends, which adds an action to the transaction. */
+    if (tx != NULL && tx->pool->tracked && !tx->pool->ending && ns_tracked_is_full(tx->pool, lines)) ns_transaction_stops_tracking(tx->pool);
+}
+
+/* The lines of an object, and those of the allocator. */
+static void expect_object(uint64_t bytes) {
+    struct transaction *tx = current_transaction();
+    /* One that is larger than the pool is refused. */
+    expect(tx, (tx != NULL && bytes < tx->pool->bytes ? bytes / NEARPM_LINE : 0) + 6);
+}
+
 enum snapshot_owner { LIBPMEMOBJ, DEVICE };
 
 /* Chooses who keeps the old bytes of a range: libpmemobj by its snapshot, or the device. */
@@ -288,7 +391,7 @@ static enum snapshot_owner choose(struct transaction *tx, struct range wanted, u
     }
     /* On an abort libpmemobj cancels reservations, and another thread may get the memory before the
      * device has written anything back. */
-    if (!ns_reserved(tx->pool, wanted) && has_room(tx, log)) return DEVICE;
+    if (!ns_reserved(tx->pool, wanted) && (tx->pool->tracked || has_room(tx, log))) return DEVICE;
     COUNT(left, 1);
     return LIBPMEMOBJ;
 }
@@ -296,6 +399,7 @@ static enum snapshot_owner choose(struct transaction *tx, struct range wanted, u
 /* Completes the addition of a range after libpmemobj; returns its error, or one of the device. */
 static int settle(struct transaction *tx, struct range wanted, enum snapshot_owner way, uint64_t flags, int error) {
     if (error != 0 || tx == NULL || tx->pool == NULL) return error;
+    if (way == DEVICE && tx->pool->tracked && !keep_old(tx, wanted)) error = ENOMEM;
     if (way == DEVICE && tx->has_log && !without_snapshots && !make_records(tx, wanted)) error = EIO;
     if (error == 0 && wanted.end <= tx->pool->bytes && !ns_ranges_add(&tx->covered, wanted)) error = ENOMEM;
     if (error == 0) return 0;
@@ -305,6 +409,8 @@ static int settle(struct transaction *tx, struct range wanted, enum snapshot_own
 
 static int add(struct transaction *tx, uint64_t start, const void *pointer, PMEMoid oid, uint64_t offset, size_t bytes, uint64_t flags) {
     struct range wanted = {start, start + bytes};
+    /* libpmemobj's snapshot needs as many lines again. */
+    if (tx != NULL && wanted.end > wanted.start && wanted.end <= tx->pool->bytes) expect(tx, 2 * (bytes / NEARPM_LINE + 2));
     enum snapshot_owner way = choose(tx, wanted, flags);
     if (tx != NULL && tx->pool == NULL) return errno = ENOMEM; /* that has aborted it */
     uint64_t forwarded = flags | (way == DEVICE ? POBJ_XADD_NO_SNAPSHOT : 0);
@@ -359,14 +465,17 @@ static void freed(struct range range) {
 }
 
 EXPORT PMEMoid pmemobj_tx_alloc(size_t bytes, uint64_t type) {
+    expect_object(bytes);
     return fresh(REAL(pmemobj_tx_alloc)(bytes, type));
 }
 
 EXPORT PMEMoid pmemobj_tx_zalloc(size_t bytes, uint64_t type) {
+    expect_object(bytes);
     return fresh(REAL(pmemobj_tx_zalloc)(bytes, type));
 }
 
 EXPORT PMEMoid pmemobj_tx_xalloc(size_t bytes, uint64_t type, uint64_t flags) {
+    expect_object(bytes);
     return fresh(REAL(pmemobj_tx_xalloc)(bytes, type, flags));
 }
 
@@ -377,32 +486,39 @@ static PMEMoid moved(struct range old, PMEMoid oid, size_t bytes) {
 }
 
 EXPORT PMEMoid pmemobj_tx_realloc(PMEMoid oid, size_t bytes, uint64_t type) {
+    expect_object(bytes);
     struct range old = object(oid);
     return moved(old, REAL(pmemobj_tx_realloc)(oid, bytes, type), bytes);
 }
 
 EXPORT PMEMoid pmemobj_tx_zrealloc(PMEMoid oid, size_t bytes, uint64_t type) {
+    expect_object(bytes);
     struct range old = object(oid);
     return moved(old, REAL(pmemobj_tx_zrealloc)(oid, bytes, type), bytes);
 }
 
 EXPORT PMEMoid pmemobj_tx_strdup(const char *text, uint64_t type) {
+    if (text != NULL) expect_object(strlen(text));
     return fresh(REAL(pmemobj_tx_strdup)(text, type));
 }
 
 EXPORT PMEMoid pmemobj_tx_xstrdup(const char *text, uint64_t type, uint64_t flags) {
+    if (text != NULL) expect_object(strlen(text));
     return fresh(REAL(pmemobj_tx_xstrdup)(text, type, flags));
 }
 
 EXPORT PMEMoid pmemobj_tx_wcsdup(const wchar_t *text, uint64_t type) {
+    if (text != NULL) expect_object(wcslen(text) * sizeof *text);
     return fresh(REAL(pmemobj_tx_wcsdup)(text, type));
 }
 
 EXPORT PMEMoid pmemobj_tx_xwcsdup(const wchar_t *text, uint64_t type, uint64_t flags) {
+    if (text != NULL) expect_object(wcslen(text) * sizeof *text);
     return fresh(REAL(pmemobj_tx_xwcsdup)(text, type, flags));
 }
 
 EXPORT int pmemobj_tx_free(PMEMoid oid) {
+    expect_object(0);
     struct range old = object(oid);
     int error = REAL(pmemobj_tx_free)(oid);
     if (error == 0) freed(old);
@@ -410,6 +526,7 @@ EXPORT int pmemobj_tx_free(PMEMoid oid) {
 }
 
 EXPORT int pmemobj_tx_xfree(PMEMoid oid, uint64_t flags) {
+    expect_object(0);
     struct range old = object(oid);
     int error = REAL(pmemobj_tx_xfree)(oid, flags);
     if (error == 0) freed(old);
@@ -428,12 +545,14 @@ static void on_publish(const struct pobj_action *actions, size_t count) {
 }
 
 EXPORT int pmemobj_tx_publish(struct pobj_action *actions, size_t count) {
+    expect(current_transaction(), 4 * count);
     int error = REAL(pmemobj_tx_publish)(actions, count);
     if (error == 0) on_publish(actions, count);
     return error;
 }
 
 EXPORT int pmemobj_tx_xpublish(struct pobj_action *actions, size_t count, uint64_t flags) {
+    expect(current_transaction(), 4 * count);
     int error = REAL(pmemobj_tx_xpublish)(actions, count, flags);
     if (error == 0) on_publish(actions, count);
     return error;

@@ -7,4 +7,8 @@
 /* Writes the report, for the process that has started the program. */
 void ns_report(void);
 
+/* The pool is to be tracked no more; a transaction of this thread goes on by commands. */
+struct pool;
+void ns_transaction_stops_tracking(struct pool *pool);
+
 #endif

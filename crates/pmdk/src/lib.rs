@@ -12,6 +12,7 @@
 //! - `shim/pools.c`: pools on the device, and their recovery.
 //! - `shim/transactions.c`: ranges, commits, aborts. `shim/reservations.c`: objects that are
 //!   reserved and not published yet. `shim/ranges.c`: which bytes of a transaction are logged.
+//! - `shim/tracked.c`: tracked pools, which the device logs without commands.
 //! - `shim/memory.c`: libpmem's flushes, fences and copies, `msync` and `fsync`, recorded in a
 //!   trace; mappings of files.
 //! - `shim/crash.c`: the durable bytes of a program, and power losses.
@@ -90,7 +91,41 @@
 //! A transaction has one action more than libpmemobj counts: explicit log buffers
 //! (`TX_LOG_TYPE_INTENT`) need room for it. `pmemobj_ctl_get("stats...")` reports one object more.
 //!
+//! # Tracked pools
+//!
+//! With `NEARSIDE_PMDK_TRACKED=auto` (`--tracked`) the device tracks a pool from the end of its
+//! opening on. It makes a record of each line before the first store to it since the last
+//! commit. Nothing is requested. A commit command ends each transaction and each fence outside
+//! of one.
+//!
+//! A mapped window has no tracker, as stores in it do not pass the engine. So the program's
+//! mapping is private and stands for the cache. A flush sends lines to the device by messages.
+//! What is not flushed is lost with the process, as in a power loss.
+//!
+//! Recovery undoes everything that was stored since the last commit, libpmemobj's own logs and
+//! heap included. So it precedes libpmemobj's, and fences within a transaction have nothing to
+//! order. The directory says which pools were tracked last. It does not matter whether the next
+//! opening tracks.
+//!
+//! An abort is not the device's: libpmemobj changes its heap during a transaction and relies on
+//! that after an abort. The shim has a volatile copy of the old bytes of each range, writes
+//! them back, and commits.
+//!
+//! The device records 1,024 lines, of one writer. Tracking of all pools ends before the program
+//! starts a thread or forks, and pools that are opened after a thread has started are not
+//! tracked. Tracking of one pool ends when its transaction announces more than 896 lines. A
+//! transaction under way continues by commands: its old bytes are logged first, then a byte of
+//! the directory switches over. A transaction whose commit stores to more than 1,024 lines
+//! without announcing them is ended (`SIGABRT`), and undone at the next opening. A message
+//! reports the end of tracking.
+//!
 //! # Cost
+//!
+//! [`Way`] says what fences wait for. With `Ordered` a fence within a transaction is an
+//! `sfence`, as the device keeps the order of stores, and the transaction ends with one wait. A
+//! program that reports within a transaction what it has persisted there needs the waits.
+//! Records are requested one by one: libpmemobj's interface announces one range at a time, and
+//! its store may follow.
 //!
 //! [`replay`] repeats the flushes, fences, copies and commands of a trace on a simulated host, one
 //! after the other on one CPU. Only these take time, not the program's loads, stores and
@@ -138,6 +173,8 @@
 //!
 //! Further rules:
 //!
+//! - In a tracked pool a flushed line is on the device at once, which undoes it until a commit.
+//!   With `--without snapshots` the device does not track.
 //! - Commands have ended at a cut; crate `crash` has cuts within commands.
 //! - Stores to a mapping that is unmapped or replaced (`MAP_FIXED`) count as durable from then on.
 //! - A file that is emptied (`ftruncate`) while nobody has it mapped is empty.
@@ -241,6 +278,7 @@
 //! | `NEARSIDE_PMDK` | the device's socket; without it the shim does nothing |
 //! | `NEARSIDE_PMDK_TRACE` | a file to which flushes, fences, copies and commands are appended |
 //! | `NEARSIDE_PMDK_REPORT` | a file for counts at the program's end, in JSON |
+//! | `NEARSIDE_PMDK_TRACKED` | `auto`: tracked pools, while the program has one thread |
 //! | `NEARSIDE_PMDK_WITHOUT` | a fault injection: `snapshots`, or `fences` |
 //! | `NEARSIDE_PMDK_PATIENCE` | seconds for an answer of the device; 120 |
 //! | `NEARSIDE_PMDK_FORGET` | the path of a lost pool with further names: its place may be reused |
@@ -264,7 +302,7 @@ mod cost;
 mod instructions;
 mod trace;
 
-pub use cost::{replay, Cost};
+pub use cost::{replay, Cost, Way};
 pub use instructions::{find, Effect, FoundInstruction, InstructionList};
 pub use trace::{parse, Event};
 

@@ -36,6 +36,8 @@ pub enum Event {
     Command(Command),
     /// An outermost transaction begins.
     Transaction,
+    /// It has been committed or aborted, and the program goes on.
+    End,
 }
 
 impl fmt::Display for Event {
@@ -58,6 +60,7 @@ impl fmt::Display for Event {
                 }
             }
             Event::Transaction => write!(f, "CPU     a transaction begins"),
+            Event::End => write!(f, "CPU     it has ended"),
         }
     }
 }
@@ -97,6 +100,7 @@ pub fn parse(bytes: &[u8]) -> pm::Result<Vec<Event>> {
                 Event::Command(Command::from_words(&words).ok_or_else(|| format_error(at))?)
             }
             5 => Event::Transaction,
+            6 => Event::End,
             _ => return Err(format_error(at)),
         });
     }
@@ -160,7 +164,8 @@ mod tests {
                 "{cut}"
             );
         }
-        assert!(parse(&event(6, 0, 0)).is_err());
+        assert_eq!(parse(&event(6, 0, 0)).unwrap(), [Event::End]);
+        assert!(parse(&event(7, 0, 0)).is_err());
         assert!(parse(&event(4, 0xFF, 0).repeat(6)).is_err());
     }
 }

@@ -68,6 +68,7 @@ fn shim_exports_only_functions_of_its_libraries() {
             "openat64",
             "posix_fallocate",
             "posix_fallocate64",
+            "pthread_create",
             "pthread_sigmask",
             "pwrite",
             "pwrite64",

@@ -19,7 +19,7 @@ pub fn pmdk_shim(py: Python<'_>) -> Bound<'_, PyBytes> {
 
 /// The cost of crash consistency in a trace of the library, for a design with an engine for it.
 #[pyfunction]
-#[pyo3(signature = (design, trace, fence, model=None, build=None))]
+#[pyo3(signature = (design, trace, fence, model=None, build=None, way="waiting"))]
 pub fn pmdk_cost(
     py: Python<'_>,
     design: &Design,
@@ -27,12 +27,14 @@ pub fn pmdk_cost(
     fence: &str,
     model: Option<&str>,
     build: Option<Py<PyAny>>,
+    way: &str,
 ) -> PyResult<Document> {
+    let way = way.parse::<::pmdk::Way>().map_err(raise)?;
     let events = ::pmdk::parse(trace).map_err(raise)?;
     let fence = ::pm_bench::parse_fence(fence).map_err(raise)?;
     let cost = measured(py, &design.inner, model, build, None, |factory, _| {
         let (testbed, _) = ::pm_bench::testbed(factory, 1)?;
-        Ok(::pmdk::replay(&testbed, &events, fence)?)
+        Ok(::pmdk::replay(&testbed, &events, fence, way)?)
     })?;
     document(cost)
 }

@@ -90,7 +90,10 @@ def crashtest(
     ] = "devices",
     tracked: Annotated[
         bool,
-        typer.Option("--tracked", help="A workload's pool is tracked: the engine makes records without commands."),
+        typer.Option(
+            "--tracked",
+            help="The engine makes records without commands. For programs: by the device, while they have one thread.",
+        ),
     ] = False,
     later: Annotated[
         int | None,
@@ -130,13 +133,13 @@ def crashtest(
 
     model = model_of(model)
     if len(workload) > 1 or "/" in workload[0] or check is not None:
-        for name in ("mechanism", "transactions", "devices", "synchronise", "tracked", "later", "words", "jobs"):
+        for name in ("mechanism", "transactions", "devices", "synchronise", "later", "words", "jobs"):
             source = context.get_parameter_source(name)
             assert source is not None
             if source.name != "DEFAULT":
                 raise NearsideError(f"--{name} is for workloads, not for programs (-- PROGRAM)")
         options: dict[str, Any] = {"seed": seed, "without": without, "torn": torn, "limit_s": limit}
-        options |= {"design": design or "nearpm", "model": model}
+        options |= {"design": design or "nearpm", "model": model, "tracked": "auto" if tracked else "never"}
         _crashtest_program(workload, check, chosen(by, crashing.EXECUTORS), cuts, options, as_json)
         return
     if torn:
@@ -336,6 +339,9 @@ def pmdk_run(
     without: Annotated[
         str | None, typer.Option(metavar="snapshots", help="Negative control: the device makes no records.")
     ] = None,
+    tracked: Annotated[
+        str, typer.Option(metavar="auto|never", help="Tracked pools, while the program has one thread.")
+    ] = "never",
     design: DesignOption = "nearpm",
     model: Annotated[str, typer.Option(metavar="rtl|fast", help="The SystemVerilog, or the fast model.")] = "fast",
     as_json: JsonOption = False,
@@ -348,7 +354,9 @@ def pmdk_run(
     """
     from nearside import pmdk
 
-    status, doc = pmdk.run_on_device(program, socket=socket, without=without, design=design, model=model, quiet=as_json)
+    status, doc = pmdk.run_on_device(
+        program, socket=socket, without=without, design=design, model=model, tracked=tracked, quiet=as_json
+    )
     if as_json:
         print_json(doc)
     else:
@@ -369,6 +377,12 @@ def pmdk_gain(
     fence: Annotated[
         str, typer.Option(metavar="posted|read_back|completion", help="What a fence waits for.")
     ] = "read_back",
+    tracked: Annotated[
+        str, typer.Option(metavar="auto|never", help="Whether to run it in tracked pools, too.")
+    ] = "auto",
+    each: Annotated[
+        str | None, typer.Option(metavar="WORD,WORD...", help="Run once for each, which is {each} in the arguments.")
+    ] = None,
     design: DesignOption = "nearpm",
     model: Annotated[str, typer.Option(metavar="rtl|fast", help="The SystemVerilog, or the fast model.")] = "fast",
     as_json: JsonOption = False,
@@ -378,10 +392,28 @@ def pmdk_gain(
     The program runs twice, with its logs kept by the CPU and by the device, its pools in an empty folder ({}) each
     time. All flushes, fences, copies and commands of its transactions are then done again on the simulated host and
     device. What the program itself computes is not included.
+
+    Offloaded is as `pmdk run` does it. Ordered: fences of a transaction only order, and its end waits. Tracked: as
+    `pmdk run --tracked auto` does it.
     """
     from nearside import pmdk
 
-    doc = pmdk.measure_gain(program, profile=profile, fence=fence, design=design, model=model, quiet=as_json)
+    options: dict[str, Any] = {
+        "profile": profile,
+        "fence": fence,
+        "design": design,
+        "model": model,
+        "tracked": tracked,
+        "quiet": as_json,
+    }
+    if each is not None:
+        docs = pmdk.measure_gains(program, each.split(","), **options)
+        if as_json:
+            print_json(docs)
+        else:
+            pmdk.print_gains(docs)
+        return
+    doc = pmdk.measure_gain(program, **options)
     if as_json:
         print_json(doc)
     else:
