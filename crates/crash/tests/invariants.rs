@@ -569,6 +569,7 @@ impl Campaigns {
                 .parse()
                 .unwrap(),
             later: None,
+            words: false,
             fault,
             jobs: 2,
         };

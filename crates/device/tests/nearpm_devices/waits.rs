@@ -25,7 +25,7 @@ const GRANULE: u64 = 4096;
 const LONG: u64 = 65_536;
 const COPIES: [(u64, u64); 3] = [(0, 0x1_0000), (0x2_0000, 0x3_0000), (0x4_0000, 0x5_0000)];
 /// The same for a copy that ends soon.
-const SOON: (u64, u64, u64) = (0x6_0000, 0x6_4000, 8192);
+const SOON: (u64, u64, u64) = (0x6_0000, 0x6_4000, 16_384);
 /// Stores to each channel's lines of the first long copy, and of the one that ends soon.
 const LATER: u64 = 3;
 const SOONER: u64 = 4;
@@ -102,12 +102,13 @@ impl WaitProgram {
     /// Commands that wait for nothing, for commands, and for lines, while lines of both channels
     /// wait for some of them.
     fn program(&mut self) {
+        // It comes first and takes most units, so the long copies are not divided.
+        let (from, to, bytes) = SOON;
+        self.copy(1, from, bytes, to);
         for (from, to) in COPIES {
             let line = self.copy(0, from, LONG, to);
             self.first.push(line);
         }
-        let (from, to, bytes) = SOON;
-        self.copy(1, from, bytes, to);
         // Lines that leave soon: the first ones of the queues. Half of them are older than the next
         // command.
         for n in 0..SOONER {

@@ -49,12 +49,6 @@ fn later_on_the_fast_model_leaves_a_prefix() {
     }
 }
 
-#[test]
-#[ignore = "takes seconds"]
-fn later_on_the_fast_model_leaves_a_prefix() {
-    on_the_fast_model(6);
-}
-
 pub(super) fn on_the_fast_model(cuts: usize) {
     for case in groups(5, 12) {
         let on = if case.offloaded { On::Near } else { On::Fast };
