@@ -31,7 +31,7 @@ LONG = {
     "level": ["one", "cover"],
     "tree": ["two", "cover"],
     "launch": ["cover", "row_shuffle", "pipeline", "scan", "sorter"],
-    "dispatch": ["without_table", "reached_parts", "reached_commits", "reached_cancel", "reached_wait"],
+    "dispatch": ["without_table", "parts", "reached_parts", "reached_commits", "reached_cancel", "reached_wait"],
     "filter": [
         "reached_command",
         "reached_load",
@@ -53,6 +53,8 @@ LONG = {
     "axi_route": ["cover", "m1_outside", "m2_outside"],
     "axi_xbar": ["cover", "write"],
     "table": ["internal", "reached"],
+    "progress": ["cover", "reached"],
+    "rate": ["cover"],
     "track": ["short_log", "progress", "reached", "reached_overflow"],
     "timeout": ["cover", "write"],
     "mover": ["bmc"],
