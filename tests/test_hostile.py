@@ -155,7 +155,7 @@ FUZZ = {
 CRASH = {
     "workload": "btree", "mechanism": "undo", "by": "device", "cuts": "sampled:2", "transactions": 2, "seed": 1,
     "without": None, "jobs": 1, "model": "fast", "progress": None, "devices": 1, "synchronise": "devices",
-    "tracked": False, "later": None,
+    "tracked": False, "later": None, "words": False,
 }  # fmt: skip
 CREATE = {
     "progress": None, "timeout_us": 2000, "queue_entries": 64, "trace": None, "skip_idle": True, "commands": None,
@@ -189,7 +189,7 @@ BENCHMARK = {
 }  # fmt: skip
 TIMELINE = {
     "mechanism": "undo", "offloaded": True, "objects": 1, "bytes": 64, "transactions": 1, "devices": 1,
-    "synchronise": "devices", "build": None,
+    "synchronise": "devices", "tracked": False, "build": None,
 }  # fmt: skip
 MEASURED = {"pm_copies": COPIES, "pm_transactions": TRANSACTIONS, "pm_benchmark": BENCHMARK}
 FRONT = {

@@ -101,7 +101,7 @@ def test_pmdk_tracked_power_cuts(structures, kind):
     assert (doc["violated"], doc["violation"]) == (0, None)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3))])
 def test_pmdk_tracked_power_cuts_detect_missing_records(structures, seed):
     pool = "btree:{}/pool"
     check = shlex.join([str(structures), "check", "3", pool])

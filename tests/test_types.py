@@ -353,7 +353,7 @@ def test_types_of_crash_campaigns():
 
 
 def test_types_of_timelines():
-    check(timeline.variants(), timeline.variants)
+    check(timeline.variants("undo", 2, 4096), timeline.variants)
     check(timeline.measure(Design.load("nearpm-paper"), transactions=1), timeline.measure)
     design = nearpm.design(Run(), "nearpm-paper")
     check_native(_native.pm_timeline(design.native, "undo", True, 1, 64, 1, 2, "devices"), "pm_timeline")
