@@ -95,16 +95,12 @@ impl Campaign {
                 return Err(InvalidValue::new("devices", self.devices, rule).into());
             }
         }
-        let of_later = [InjectedFault::Durability, InjectedFault::ProgressWords];
-        let is_of_later = self.fault.is_some_and(|fault| of_later.contains(&fault));
-        if is_of_later && self.later.unwrap_or(1) < 2 {
+        if self.fault == Some(InjectedFault::Durability) && self.later.unwrap_or(1) < 2 {
             return Err(Error::FaultOfLater);
         }
-        let has_words = self.later.unwrap_or(1) > 1 && self.executor == Executor::Device;
-        if (self.words || self.fault == Some(InjectedFault::ProgressWords)) && !has_words {
-            return Err(Error::WordsOfLater);
-        }
-        if self.fault == Some(InjectedFault::ProgressWords) && !self.words {
+        let needs_words = self.words || self.fault == Some(InjectedFault::ProgressWords);
+        let is_later = self.later.unwrap_or(1) > 1 && self.executor == Executor::Device;
+        if needs_words && !(self.words && is_later) {
             return Err(Error::WordsOfLater);
         }
         if !(1..=MAX_JOBS).contains(&self.jobs) {

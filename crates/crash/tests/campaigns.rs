@@ -8,6 +8,14 @@ use design::Design;
 use device::{Factory, Model, RtlOptions};
 use pm::{Mechanism, Synchronisation};
 
+/// The extent of a test: a sample in `make test`, all of it in `make test-all`.
+fn extent<T>(sample: T, all: T) -> T {
+    match std::env::var("NEARSIDE_LONG").as_deref() {
+        Ok("1") => all,
+        _ => sample,
+    }
+}
+
 /// A campaign on the B-tree.
 fn btree(mechanism: Mechanism, executor: Executor, cuts: &str) -> Campaign {
     Campaign {
@@ -115,10 +123,16 @@ fn tracked_pools_need_their_records(programs: &[&str]) {
     let campaigns = campaigns(Executor::Device);
     for name in programs {
         for mechanism in TRACKED {
-            campaigns.holds(&tracked(name, mechanism, Executor::Device, "sampled:20"));
+            let cuts = extent("sampled:20", "sampled:30");
+            campaigns.holds(&tracked(name, mechanism, Executor::Device, cuts));
             let control = Campaign {
                 fault: Some(InjectedFault::Tracking),
-                ..tracked(name, mechanism, Executor::Device, "sampled:40")
+                ..tracked(
+                    name,
+                    mechanism,
+                    Executor::Device,
+                    extent("sampled:40", "sampled:60"),
+                )
             };
             let report = campaigns.run(&control);
             assert!(report.violated > 0, "{control:?}: {report:?}");
@@ -330,14 +344,14 @@ mod sampled {
     #[ignore = "takes seconds"]
     fn selected_cuts_of_a_short_run_leave_n_transactions_or_one_more() {
         // A cut takes seconds on the RTL model.
-        let (held, control) = match Model::named(Model::Fast).unwrap() {
-            Model::Fast => ("sampled:20", "sampled:20"),
-            Model::Rtl => ("sampled:6", "sampled:20"),
+        let held = match Model::named(Model::Fast).unwrap() {
+            Model::Fast => "sampled:20",
+            Model::Rtl => "sampled:6",
         };
         for executor in [Executor::Cpu, Executor::Device] {
             let campaign = Campaign {
                 transactions: 3,
-                ..btree(Mechanism::Undo, executor, control)
+                ..btree(Mechanism::Undo, executor, "sampled:20")
             };
             let campaigns = campaigns(executor);
             campaigns.holds(&Campaign {
@@ -359,7 +373,7 @@ mod sampled {
         // A cut takes seconds on the RTL model.
         let cuts = match Model::named(Model::Fast).unwrap() {
             Model::Fast => "sampled:20",
-            Model::Rtl => "sampled:2",
+            Model::Rtl => extent("sampled:2", "sampled:4"),
         };
         campaigns(Executor::Device).holds(&Campaign {
             transactions: 3,
@@ -518,7 +532,7 @@ fn later_transactions_leave_a_prefix() {
             let campaign = Campaign {
                 later: Some(later),
                 transactions: 24,
-                ..btree(mechanism, executor, "sampled:12")
+                ..btree(mechanism, executor, extent("sampled:12", "sampled:40"))
             };
             rigs[executor as usize].holds(&campaign);
         }
@@ -535,10 +549,13 @@ fn later_without_durability_finds_violations() {
             later: Some(8),
             transactions: 24,
             fault: Some(InjectedFault::Durability),
-            ..btree(mechanism, executor, "sampled:20")
+            ..btree(mechanism, executor, extent("sampled:20", "sampled:60"))
         };
         let report = rigs[executor as usize].run(&control);
-        println!("{mechanism:?} by {executor}: {} of 20", report.violated);
+        println!(
+            "{mechanism:?} by {executor}: {} of {}",
+            report.violated, report.cuts
+        );
         assert!(report.violated > 0, "{control:?}: {report:?}");
     }
 }

@@ -444,6 +444,14 @@ fn tracked_cases(seed: u64, transactions: usize) -> impl Iterator<Item = Case> {
     })
 }
 
+/// The extent of a test: a sample in `make test`, all of it in `make test-all`.
+fn extent<T>(sample: T, all: T) -> T {
+    match std::env::var("NEARSIDE_LONG").as_deref() {
+        Ok("1") => all,
+        _ => sample,
+    }
+}
+
 /// The fake executes each command at once; the engine's tests cover cuts within commands.
 #[test]
 #[ignore = "takes seconds"]
@@ -552,7 +560,8 @@ fn any_time(case: Case, cuts: usize) {
 #[test]
 #[ignore = "takes seconds"]
 fn crash_at_any_time_and_during_recovery_leaves_n_or_one_more() {
-    cases(2, 10).for_each(|case| any_time(case, 12));
+    let cuts = extent(12, 24);
+    cases(2, 10).for_each(|case| any_time(case, cuts));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use device::Model;
 use verify::campaign::{Campaign, Conditions};
 use verify::lockstep::{self, DevicePair, Report, Shape};
 
-use common::{check, from_env, lockstep_options, Devices};
+use common::{check, extent, from_env, lockstep_options, Devices};
 
 fn design() -> Design {
     Design::find("fuzz").unwrap()
@@ -44,7 +44,7 @@ fn compare(of: [(Design, Model); 2], names: [&'static str; 2], campaign: &Campai
 #[test]
 #[ignore = "long: builds a separate device"]
 fn fast_model_matches_the_rtl() {
-    let commands = from_env("DIFF_COMMANDS", 1200);
+    let commands = from_env("DIFF_COMMANDS", extent(1200, 2000));
     let campaign = campaign(commands);
     let report = run([Model::Rtl, Model::Fast], &campaign);
     check(&report.failure);
@@ -54,7 +54,7 @@ fn fast_model_matches_the_rtl() {
 #[test]
 #[ignore = "takes seconds"]
 fn comparison_does_not_depend_on_time() {
-    let report = run([Model::Fast; 2], &campaign(5_000));
+    let report = run([Model::Fast; 2], &campaign(extent(5_000, 10_000)));
     check(&report.failure);
     for kind in [
         "bursts",
@@ -79,7 +79,11 @@ fn tables() -> Design {
 #[test]
 #[ignore = "takes seconds"]
 fn table_engines_do_not_depend_on_time() {
-    let report = run_of(&tables(), [Model::Fast; 2], &campaign(5_000));
+    let report = run_of(
+        &tables(),
+        [Model::Fast; 2],
+        &campaign(extent(5_000, 10_000)),
+    );
     check(&report.failure);
     for kind in ["jobs in pages", "lists of commands"] {
         assert!(report.kinds.contains_key(kind), "{:?}", report.kinds);
@@ -112,7 +116,7 @@ fn difference_is_found_and_shrunk() {
     let of = || [(design(), Model::Fast), (other.clone(), Model::Fast)];
     let campaign = Campaign {
         shrinks: 100,
-        ..campaign(5_000)
+        ..campaign(extent(5_000, 10_000))
     };
     let report = compare(of(), ["one", "other"], &campaign);
     let failure = report.failure.unwrap();

@@ -10,7 +10,7 @@ use rtl::{InitialValues, PowerUpRegisters};
 use verify::campaign::Campaign;
 use verify::oracle::{self, Report, Target};
 
-use common::{check, from_env, Devices};
+use common::{check, extent, from_env, Devices};
 
 fn design() -> Design {
     Design::find("fuzz").unwrap()
@@ -58,7 +58,7 @@ fn run_with(values: Option<InitialValues>, target: &Target, campaign: &Campaign)
 #[test]
 #[ignore = "long: builds a separate device"]
 fn controller_matches_the_reference_model() {
-    let commands = from_env("FUZZ_COMMANDS", 1500);
+    let commands = from_env("FUZZ_COMMANDS", extent(1500, 3000));
     let campaign = campaign(commands);
     let report = run(&target(false), &campaign);
     assert!(
@@ -76,7 +76,7 @@ fn power_on_register_values_have_no_effect() {
     let campaign = Campaign {
         seed: 6,
         per_episode: 50,
-        ..campaign(150)
+        ..campaign(extent(150, 300))
     };
     let run = |values| {
         let report = run_with(Some(values), &target(false), &campaign);
@@ -102,7 +102,7 @@ fn pair_campaign(amount: u64) -> Campaign {
 #[test]
 #[ignore = "long: builds a separate device"]
 fn two_devices_match_the_reference_model() {
-    let commands = from_env("FUZZ_COMMANDS", 500).min(2000);
+    let commands = from_env("FUZZ_COMMANDS", extent(500, 1000)).min(2000);
     let report = run(&target(false), &pair_campaign(commands));
     assert!(report.commands >= commands, "{}", report.commands);
     for kind in ["to", "from"] {
@@ -128,7 +128,7 @@ fn device_whose_namespaces_take_all_of_its_media_is_alone() {
 #[test]
 #[ignore = "long: builds a separate device"]
 fn soak_finds_every_byte_right() {
-    let bytes = from_env("SOAK_BYTES", 2 << 20);
+    let bytes = from_env("SOAK_BYTES", extent(2 << 20, 8 << 20));
     let campaign = Campaign {
         per_episode: 64 << 20,
         ..campaign(bytes)
@@ -147,7 +147,7 @@ fn seed_reproduces_the_run() {
         let campaign = Campaign {
             seed: 5,
             first_episode,
-            ..campaign(40)
+            ..campaign(extent(40, 100))
         };
         let text = || format!("{:?}", run(&target(false), &campaign));
         assert_eq!(text(), text());

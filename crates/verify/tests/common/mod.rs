@@ -84,6 +84,14 @@ pub fn lockstep_options() -> RtlOptions {
     }
 }
 
+/// The extent of a test: a sample in `make test`, all of it in `make test-all`.
+pub fn extent(sample: u64, all: u64) -> u64 {
+    match from_env("NEARSIDE_LONG", 0) {
+        0 => sample,
+        _ => all,
+    }
+}
+
 /// A number from the environment, or this one.
 pub fn from_env(name: &str, default: u64) -> u64 {
     let text = std::env::var(name).ok();
