@@ -45,6 +45,12 @@ def test_ctrl_data():
     simulate("nvme_ctrl_tb", "cocotb_ctrl_data", **SOURCES)
 
 
+@pytest.mark.slow
+def test_ctrl_fused_statuses():
+    """Fused Compare and Write, as far as the plan of coverage needs it: each status of a pair."""
+    simulate("nvme_ctrl_tb", "cocotb_ctrl_fused", testcase="fused_pairs,fused_malformed", **SOURCES)
+
+
 @pytest.mark.long
 def test_ctrl_fused():
     """Fused Compare and Write."""
