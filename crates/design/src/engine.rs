@@ -1060,7 +1060,8 @@ mod tests {
             ),
             (
                 "parameters = { unit = 4 }\n",
-                "x.toml:9: engine[0].parameters.unit = 4: allowed is one of rate_units, unit_lines, units",
+                "x.toml:9: engine[0].parameters.unit = 4: \
+                 allowed is one of rate_units, unit_lines, units",
             ),
             (
                 "[engine.parameters]\n# None.\nunits = 17\n",
@@ -1068,7 +1069,8 @@ mod tests {
             ),
             (
                 "[engine.parameters]\nunits = 4\nunit = 4\n",
-                "x.toml:11: engine[0].parameters.unit = 4: allowed is one of rate_units, unit_lines, units",
+                "x.toml:11: engine[0].parameters.unit = 4: \
+                 allowed is one of rate_units, unit_lines, units",
             ),
             (
                 "[engine.parameters]\nunits = 4\nunit_lines = \"x\"\n",
