@@ -197,7 +197,14 @@ FRONT = {
     "port": 0, "socket": None, "password": None, "protected": True, "cut_after": None, "cut_at_ps": None,
 }  # fmt: skip
 OVER = {"model": "fast", "devices": 1, "synchronise": "devices"}
-USAGE = {"offload": False, "fence": "read_back", "number": 0, "engine_recovers": False, "group_commit": None}
+USAGE = {
+    "offload": False,
+    "fence": "read_back",
+    "number": 0,
+    "engine_recovers": False,
+    "group_commit": None,
+    "words": False,
+}
 SYSTEM = {
     "now_ps": {}, "window_bytes": {}, "has_power": {}, "load": {"offset": 0, "length": 64},
     "store": {"offset": 0, "data": b"x"}, "power_cut": {"cut": "all"}, "power_cut_after": {"ps": 1}, "power_on": {},

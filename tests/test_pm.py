@@ -675,3 +675,33 @@ def test_pm_later_transactions_call_back_when_durable(system, mechanism, offload
     with system.open(PLACE, "later", offload=offload) as pool, pool.thread() as thread:
         assert int.from_bytes(thread.read(at, 8), "little") in (7, 8)
     assert lost not in answered
+
+
+def test_pm_words_of_the_engine_show_what_is_durable():
+    with pm.System() as system:
+        with pytest.raises(NearsideError, match="words: allowed is an offloaded pool on one device"):
+            system.create(PLACE, BYTES, "words", words=True)
+        with (
+            system.create(PLACE, BYTES, "words", offload=True, tracked=True, words=True) as pool,
+            pool.thread() as thread,
+        ):
+            at = put(thread, bytes(8))
+            first, called = thread.durable, []
+            with thread.transaction(later=True):
+                thread.write(at, (1).to_bytes(8, "little"))
+            ticket = thread.ticket
+            thread.when_durable(ticket, called.append)
+            assert (ticket - first, called) == (1, []), "a round trip has not been waited for"
+            loads = 0
+            while thread.durable < ticket:
+                loads += 1
+                assert loads < 10_000
+            assert loads > 0
+            assert called == [ticket]
+            system.power_cut()
+        system.power_on()
+        with system.open(PLACE, "words", offload=True) as pool, pool.thread() as thread:
+            assert int.from_bytes(thread.read(at, 8), "little") == 1
+    with pm.System(devices=2) as system:
+        with pytest.raises(NearsideError, match="words: allowed is an offloaded pool on one device"):
+            system.create(PLACE, BYTES, "words", offload=True, words=True)

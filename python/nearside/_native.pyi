@@ -386,6 +386,7 @@ class PmSystem:
         number: int,
         engine_recovers: bool,
         group_commit: int | None,
+        words: bool,
     ) -> PmPool:
         """Creates a pool and opens it."""
     def pool_open(
@@ -397,6 +398,7 @@ class PmSystem:
         number: int,
         engine_recovers: bool,
         group_commit: int | None,
+        words: bool,
     ) -> PmPool:
         """Opens a pool and recovers it."""
     def power_cut(self, cut: str) -> int:

@@ -220,6 +220,7 @@ class System:
         number: int = 0,
         engine_recovers: bool = False,
         group_commit: int | None = None,
+        words: bool = False,
     ) -> Pool:
         """Creates a pool of `length` bytes at offset `place` of the window, and opens it.
 
@@ -247,6 +248,7 @@ class System:
             number=_checked_number("number", number, POOL_NUMBERS),
             engine_recovers=engine_recovers,
             group_commit=_checked_group(group_commit),
+            words=words,
             place=_checked_number("place", place),
             bytes=_checked_number("length", length),
         )
@@ -262,6 +264,7 @@ class System:
         number: int = 0,
         engine_recovers: bool = False,
         group_commit: int | None = None,
+        words: bool = False,
     ) -> Pool:
         """Opens a pool and recovers it: interrupted transactions are completed or rolled back.
 
@@ -277,10 +280,21 @@ class System:
 
         With `group_commit` the commit of a transaction that becomes durable later waits if it makes
         that number of them not durable. Without it only the program waits.
+
+        With `words` the engine of one device writes to host memory how far transactions are durable.
+        `Thread.durable` then learns it without a load of the device.
         """
-        usage = (offload, as_text("fence", fence), _checked_number("number", number, POOL_NUMBERS), engine_recovers)
-        group = _checked_group(group_commit)
-        return Pool(self, self.native.pool_open(_checked_number("place", place), as_text("name", name), *usage, group))
+        native = self.native.pool_open(
+            place=_checked_number("place", place),
+            name=as_text("name", name),
+            offload=offload,
+            fence=as_text("fence", fence),
+            number=_checked_number("number", number, POOL_NUMBERS),
+            engine_recovers=engine_recovers,
+            group_commit=_checked_group(group_commit),
+            words=words,
+        )
+        return Pool(self, native)
 
 
 class Pool:
@@ -404,8 +418,14 @@ class Thread:
 
     @property
     def durable(self) -> int:
-        """The last ticket that is known to be durable, and all before it. Takes no simulated time."""
-        return self.native.tickets()[0]
+        """The last ticket that is known to be durable, and all before it.
+
+        In a pool with `words` it is learned by a load of host memory, and calls that are due are
+        made. Otherwise nothing new is learned, and no simulated time passes.
+        """
+        durable = self.native.tickets()[0]
+        self._call_due(durable)
+        return durable
 
     def wait(self, ticket: int) -> None:
         """Waits until the transaction of this ticket is durable."""
@@ -423,7 +443,7 @@ class Thread:
         """Calls `callback(ticket)` once, when the transaction is durable.
 
         The call is made by the method of this thread that learns it: the end of a `transaction`,
-        `wait`, `sync` or `finish`. It is made at once for a durable one, and never after a power
+        `wait`, `sync`, `finish` or `durable`. It is made at once for a durable one, and never after a power
         cut. An exception of the callback leaves that method.
         """
         durable, last = self.native.tickets()
@@ -434,11 +454,11 @@ class Thread:
             return
         self._callbacks.append((ticket, callback))
 
-    def _call_due(self) -> None:
+    def _call_due(self, durable: int | None = None) -> None:
         """Makes the calls of durable transactions, in the order of their tickets."""
         if not self._callbacks:
             return
-        durable = self.durable
+        durable = self.native.tickets()[0] if durable is None else durable
         self._callbacks.sort(key=lambda waits: waits[0])
         while self._callbacks and self._callbacks[0][0] <= durable:
             ticket, callback = self._callbacks.pop(0)

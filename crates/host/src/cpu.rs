@@ -2,11 +2,11 @@
 
 //! A CPU of a shared host: the operations of a program.
 
-use sim::Time;
+use sim::{Bar, Time};
 
 use crate::access::{collect_load, issue_load, load, ntstore, prefetch, store, PendingLoad};
 use crate::events::Fence;
-use crate::flush::{fence, write_back};
+use crate::flush::{fence, fence_with_lines, write_back};
 use crate::in_flight::begin_instruction;
 use crate::mapping::{Mapping, LINE};
 use crate::{Error, Result, SharedMachine, Turn, WakeCondition};
@@ -175,6 +175,13 @@ impl Cpu {
     pub fn fence(&self, what: Fence) -> Result<()> {
         let mut turn = self.shared.turn()?;
         fence(&mut turn, self.number, what)
+    }
+
+    /// As [`Fence::ReadBack`], but loads the line of 64 bytes at each of these places, a device, a
+    /// window and an offset, instead of 4 bytes from that device. Returns the lines.
+    pub fn fence_with_lines(&self, places: &[(usize, Bar, u64)]) -> Result<Vec<Vec<u8>>> {
+        let mut turn = self.shared.turn()?;
+        fence_with_lines(&mut turn, self.number, places)
     }
 
     /// Loads any number of bytes, with as many lines in flight as there are fill buffers.

@@ -9,8 +9,8 @@ use crate::events::{Fence, HostEvent};
 use crate::eviction::post_victims;
 use crate::in_flight::{begin_instruction, process_arrivals, start_load, wait_load};
 use crate::load::{DeferredAccess, LoadInFlight};
-use crate::machine::Victim;
-use crate::mapping::{AccessPart, CacheLine, Mapping};
+use crate::machine::{Machine, Victim};
+use crate::mapping::{AccessPart, CacheLine, Mapping, LINE};
 use crate::uncached;
 use crate::wc::WcBuffer;
 use crate::{Error, MemoryType, Result, Turn, WakeCondition};
@@ -170,6 +170,44 @@ pub(crate) fn write_back<T: Turn>(
 
 /// Waits for everything that a CPU has sent, or has requested to be written back.
 pub(crate) fn fence<T: Turn>(turn: &mut T, cpu: usize, fence: Fence) -> Result<()> {
+    let unfenced = store_fence(turn, cpu, fence)?;
+    if fence == Fence::Posted || unfenced.is_empty() {
+        return Ok(());
+    }
+    begin_instruction(turn, cpu)?;
+    match fence {
+        Fence::Posted => {}
+        Fence::ReadBack => {
+            let places = read_back_places(turn.machine(), &unfenced);
+            read_back(turn, cpu, &places)?;
+        }
+        Fence::Completion => wait_completion(turn, cpu, &unfenced)?,
+    }
+    check_lost_stores(turn.machine(), cpu, unfenced.iter().map(|at| at.0))
+}
+
+/// A fence that reads back lines of devices: those at `places`, and of further devices as
+/// [`Fence::ReadBack`] does. Returns the lines.
+pub(crate) fn fence_with_lines<T: Turn>(
+    turn: &mut T,
+    cpu: usize,
+    places: &[(usize, Bar, u64)],
+) -> Result<Vec<Vec<u8>>> {
+    let mut unfenced = store_fence(turn, cpu, Fence::ReadBack)?;
+    unfenced.retain(|at| places.iter().all(|place| place.0 != at.0));
+    begin_instruction(turn, cpu)?;
+    let mut loads: Vec<_> = places.iter().map(|at| (*at, LINE)).collect();
+    loads.extend(read_back_places(turn.machine(), &unfenced));
+    let mut lines = read_back(turn, cpu, &loads)?;
+    lines.truncate(places.len());
+    let devices = loads.iter().map(|((device, ..), _)| *device);
+    check_lost_stores(turn.machine(), cpu, devices)?;
+    Ok(lines)
+}
+
+/// `sfence`, with what has to be sent before. Returns the places of stores that no fence has
+/// included, one of each device.
+fn store_fence<T: Turn>(turn: &mut T, cpu: usize, fence: Fence) -> Result<Vec<(usize, Bar, u64)>> {
     begin_instruction(turn, cpu)?;
     turn.machine().counts.fences += 1;
     let event = || HostEvent::Fenced { cpu, what: fence };
@@ -197,41 +235,52 @@ pub(crate) fn fence<T: Turn>(turn: &mut T, cpu: usize, fence: Fence) -> Result<(
     core.busy = core.busy.max(core.accepted);
     let unfenced = std::mem::take(&mut core.unfenced);
     machine.spend(cpu, cost);
-    if fence == Fence::Posted || unfenced.is_empty() {
-        return Ok(());
-    }
-    begin_instruction(turn, cpu)?;
-    match fence {
-        Fence::Posted => {}
-        Fence::ReadBack => read_back(turn, cpu, &unfenced)?,
-        Fence::Completion => wait_completion(turn, cpu, &unfenced)?,
-    }
-    let machine = turn.machine();
-    // Every device is checked, so each error is reported once.
-    let looks: Vec<_> = (unfenced.iter())
-        .map(|at| machine.check_lost_stores(cpu, at.0))
+    Ok(unfenced)
+}
+
+/// Every device is checked, so each error is reported once.
+fn check_lost_stores(
+    machine: &mut Machine,
+    cpu: usize,
+    devices: impl Iterator<Item = usize>,
+) -> Result<()> {
+    let looks: Vec<_> = devices
+        .map(|device| machine.check_lost_stores(cpu, device))
         .collect();
     looks.into_iter().collect()
 }
 
-/// Loads from all devices at once, and waits for the answers.
-fn read_back<T: Turn>(turn: &mut T, cpu: usize, devices: &[(usize, Bar, u64)]) -> Result<()> {
-    let mut tickets = Vec::new();
-    let place = turn.machine().costs.read_back;
-    for &(device, last_bar, last) in devices {
+/// The place of each device, or of its last store, aligned: in the same window as the store.
+fn read_back_places(
+    machine: &Machine,
+    unfenced: &[(usize, Bar, u64)],
+) -> Vec<((usize, Bar, u64), usize)> {
+    let place = machine.costs.read_back;
+    let of = |&(device, last_bar, last): &(usize, Bar, u64)| {
         let (bar, offset) = place.unwrap_or((last_bar, last));
+        ((device, bar, offset & !3), 4)
+    };
+    unfenced.iter().map(of).collect()
+}
+
+/// Loads numbers of bytes from all places at once, and waits for the answers.
+fn read_back<T: Turn>(
+    turn: &mut T,
+    cpu: usize,
+    loads: &[((usize, Bar, u64), usize)],
+) -> Result<Vec<Vec<u8>>> {
+    let mut tickets = Vec::new();
+    for &((device, bar, offset), len) in loads {
         let mapping = Mapping {
             device,
             bar,
             kind: MemoryType::Uncached,
         };
         let line = mapping.line(offset);
-        // Aligned, so that it lies in the same window as the write.
-        let begin = (offset - line.offset) as usize & !3;
         let part = AccessPart {
             line,
-            start: begin,
-            len: 4,
+            start: (offset - line.offset) as usize,
+            len,
             from: 0,
         };
         let ticket = turn.machine().take_ticket();
@@ -243,10 +292,8 @@ fn read_back<T: Turn>(turn: &mut T, cpu: usize, devices: &[(usize, Bar, u64)]) -
         while start_load(turn, cpu, &part, false, vec![step.clone()])?.is_none() {}
         tickets.push(ticket);
     }
-    for ticket in tickets {
-        wait_load(turn, cpu, ticket)?;
-    }
-    Ok(())
+    let wait = |ticket| wait_load(turn, cpu, ticket);
+    tickets.into_iter().map(wait).collect()
 }
 
 /// Waits until each device has accepted everything before this call.

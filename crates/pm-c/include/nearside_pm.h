@@ -103,6 +103,7 @@ typedef struct {
     uint32_t number;          /* of the pool on the engine, 0 to 15, the same at each opening */
     uint32_t engine_recovers; /* 1: the engine recovers its logs when the pool is opened; 0: the CPU */
     uint32_t group_commit;    /* nspm_commit_later: the commit that makes this number not durable waits; 0: only the program waits */
+    uint32_t words;           /* 1: the engine of one device writes to host memory what is durable; nspm_durable then learns it without a load of the device */
 } nspm_options;
 
 /* Creates a pool at a place of the window, and opens it; the former content is lost. */

@@ -71,6 +71,7 @@ pub struct NspmOptions {
     pub number: u32,
     pub engine_recovers: u32,
     pub group_commit: u32,
+    pub words: u32,
 }
 
 /// A function to call when a transaction is durable.
@@ -125,6 +126,7 @@ unsafe fn pool_use(options: *const NspmOptions) -> Result<PoolUse> {
             0 => None,
             count => Some(count.into()),
         },
+        words: flag(options.words, "words")?,
     })
 }
 

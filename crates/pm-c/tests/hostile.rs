@@ -37,6 +37,7 @@ fn options(offload: u32) -> NspmOptions {
     NspmOptions {
         offload,
         group_commit: 0,
+        words: 0,
         fence: 0,
         number: 0,
         engine_recovers: 0,

@@ -2,6 +2,7 @@
 
 //! The handle of a device's crash-consistency engine, shared by all threads of a host.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use driver::page;
@@ -358,15 +359,20 @@ impl EngineHandle {
         open.collect()
     }
 
-    /// Starts a status load of all of these.
-    fn issue_status_load(&self, cpu: &Cpu) -> Result<StatusLoad> {
+    /// The commands that a load of a CPU shows.
+    fn shown_commands(&self, cpu: &Cpu) -> Vec<SubmittedCommand> {
         // The load waits for the stores of the same CPU.
         let same = |written: &IssuedCommand| written.cpu == cpu.number();
         let has_left = |written: &IssuedCommand| {
             let left = |machine: &mut host::Machine| machine.stores_left(written.cpu);
             same(written) || cpu.shared().with_machine(left) >= written.store
         };
-        let commands = self.pending_commands(has_left);
+        self.pending_commands(has_left)
+    }
+
+    /// Starts a status load of all of these.
+    fn issue_status_load(&self, cpu: &Cpu) -> Result<StatusLoad> {
+        let commands = self.shown_commands(cpu);
         let map = self.mapping(MemoryType::WriteCombining);
         let load = cpu.issue_load(&map, self.line_offset(0), LINE as usize)?;
         Ok(StatusLoad { commands, load })
@@ -397,6 +403,24 @@ impl EngineHandle {
         Ok(())
     }
 
+    /// A fence that loads from the pages of these engines: it returns the status of their commands,
+    /// too. The engines have accepted or refused all of this CPU's commands by then.
+    pub(crate) fn fence_with_status(cpu: &Cpu, engines: &[&Arc<EngineHandle>]) -> Result<()> {
+        let mut shown = Vec::new();
+        for engine in engines {
+            engine.finish_prefetch(cpu)?;
+            shown.push(engine.shown_commands(cpu));
+        }
+        let place =
+            |engine: &&Arc<EngineHandle>| (engine.device, Bar::Control, engine.line_offset(0));
+        let places: Vec<_> = engines.iter().map(place).collect();
+        let lines = cpu.fence_with_lines(&places)?;
+        for ((engine, commands), line) in engines.iter().zip(shown).zip(lines) {
+            engine.process_lines(cpu, commands, &to_line(&line))?;
+        }
+        Ok(())
+    }
+
     /// Finishes a status load that is under way; returns how many commands have ended.
     fn finish_prefetch(&self, cpu: &Cpu) -> Result<usize> {
         let status_load = self.state().status_load.take();
@@ -411,10 +435,19 @@ impl EngineHandle {
 
     fn process_status(&self, cpu: &Cpu, status: StatusLoad) -> Result<usize> {
         let bytes = to_line(&cpu.finish_load(status.load)?);
-        self.check_dropped_writes(page::dropped(&bytes))?;
-        let (busy, succeeded) = (page::busy_lines(&bytes), page::succeeded_lines(&bytes));
+        self.process_lines(cpu, status.commands, &bytes)
+    }
+
+    fn process_lines(
+        &self,
+        cpu: &Cpu,
+        commands: Vec<SubmittedCommand>,
+        bytes: &[u8; LINE as usize],
+    ) -> Result<usize> {
+        self.check_dropped_writes(page::dropped(bytes))?;
+        let (busy, succeeded) = (page::busy_lines(bytes), page::succeeded_lines(bytes));
         let mut ended = 0;
-        for submitted in status.commands {
+        for submitted in commands {
             let is = |lines: u64| lines >> submitted.line & 1 != 0;
             // A line in an unknown state is free now; the program of its command is gone.
             let known = is(succeeded) || submitted.number == 0;
@@ -540,10 +573,10 @@ impl EngineHandle {
         Ok(self.process_line(submitted, &bytes)?.is_some())
     }
 
-    /// An error if a command of a thread is known to be refused.
-    pub(crate) fn check_refusals(&self, pool: u8, thread: u8) -> Result<()> {
+    /// An error if a command of these threads is known to be refused, or to have failed.
+    pub(crate) fn check_refusals(&self, pool: u8, threads: &Range<u8>) -> Result<()> {
         let mut state = self.state();
-        let own = |c: &(Command, ReturnValue)| c.0.pool == pool && c.0.thread == thread;
+        let own = |c: &(Command, ReturnValue)| c.0.pool == pool && threads.contains(&c.0.thread);
         match state.refused.iter().position(own) {
             Some(n) => {
                 let (command, results) = state.refused.remove(n);
@@ -566,7 +599,7 @@ impl EngineHandle {
         }
         self.finish_prefetch(cpu)?;
         while self.poll_status(cpu)? > 0 {}
-        self.check_refusals(command.pool, command.thread)
+        self.check_refusals(command.pool, &(command.thread..command.thread + 1))
     }
 }
 

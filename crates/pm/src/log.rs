@@ -215,10 +215,9 @@ impl Log {
         let Some(offload) = self.offload.clone() else {
             return Ok(());
         };
-        for turn in 0..self.states.len() {
-            for engine in &offload.engines {
-                engine.check_refusals(offload.pool, self.thread(turn))?;
-            }
+        let threads = self.thread(0)..self.thread(self.states.len());
+        for engine in &offload.engines {
+            engine.check_refusals(offload.pool, &threads)?;
         }
         self.wait_until_empty(m, self.turn)
     }

@@ -126,6 +126,8 @@ pub(crate) struct Memory {
     pub words: bool,
     /// No other thread uses the pool.
     pub alone: bool,
+    /// The engine's numbers of this thread's logs.
+    pub threads: Range<u8>,
     /// Time is being counted as that of crash consistency.
     pub counts_time: bool,
     /// All transactions before the one under way have become durable.
@@ -147,6 +149,7 @@ impl Memory {
             posted: false,
             words: false,
             alone: true,
+            threads: 0..0,
             counts_time: false,
             settled: false,
         }
@@ -368,8 +371,22 @@ impl Memory {
     }
 
     /// A fence after commands to devices, a bit for each: the commands are persistent, and all that
-    /// was ordered before them. If commits do not wait, a later fence proves that.
+    /// was ordered before them. An error if the engines have refused a command of this thread. If
+    /// commits do not wait, a later fence proves that.
     pub fn fence_commands(&mut self, devices: u64) -> Result<()> {
+        let all: Vec<_> = self.options.engines().cloned().collect();
+        let engines: Vec<_> = bits(devices).filter_map(|index| all.get(index)).collect();
+        if self.waits && self.options.fence == Fence::ReadBack {
+            self.counts.fences += 1;
+            self.fetch_next_lines()?;
+            self.timed(ConsistencyOperation::Fence, |m| {
+                EngineHandle::fence_with_status(&m.cpu, &engines)
+            })?;
+            self.unproven = false;
+            let (pool, threads) = (self.options.pool, &self.threads);
+            let refused = |engine: &&Arc<EngineHandle>| engine.check_refusals(pool, threads);
+            return engines.iter().try_for_each(refused);
+        }
         match self.waits {
             true => {
                 for index in bits(devices) {
@@ -385,13 +402,10 @@ impl Memory {
                 self.fetch_next_lines()?;
             }
         }
-        let engines: Vec<_> = self.options.engines().cloned().collect();
-        let prefetch = |engine: &Arc<EngineHandle>, m: &Memory| engine.prefetch_status(&m.cpu);
-        let prefetch_all = |m: &mut Memory| {
-            let own = bits(devices).filter_map(|index| engines.get(index));
-            own.into_iter().try_for_each(|engine| prefetch(engine, m))
-        };
-        self.timed(ConsistencyOperation::Command, prefetch_all)
+        self.timed(ConsistencyOperation::Command, |m| {
+            let prefetch = |engine: &&Arc<EngineHandle>| engine.prefetch_status(&m.cpu);
+            engines.iter().try_for_each(prefetch)
+        })
     }
 
     /// Proves that the commands to the engine of a single device are persistent: the device answers

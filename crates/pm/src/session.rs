@@ -78,6 +78,8 @@ pub struct PoolUse {
     pub engine_recovers: bool,
     /// Transactions that become durable later: as [`Options::group_commit`].
     pub group_commit: Option<u64>,
+    /// The engine of one device reports in host memory what is durable: as [`Options::words`].
+    pub words: bool,
 }
 
 impl Default for PoolUse {
@@ -88,6 +90,7 @@ impl Default for PoolUse {
             number: 0,
             engine_recovers: false,
             group_commit: None,
+            words: false,
         }
     }
 }
@@ -405,6 +408,11 @@ impl Session {
                 self.devices.count()
             )));
         }
+        if usage.words && !(usage.offload && self.devices.count() == 1) {
+            return Err(Error::Invalid(
+                "words: allowed is an offloaded pool on one device".into(),
+            ));
+        }
         let engines = match usage.offload {
             true => self.engine().map(|_| &self.engines[..])?,
             false => &[],
@@ -415,6 +423,7 @@ impl Session {
             pool: usage.number,
             engine_recovers: usage.engine_recovers,
             group_commit: usage.group_commit,
+            words: usage.words,
             ..Options::with_engines(engines)
         };
         self.check_power()?;

@@ -117,6 +117,7 @@ impl Thread {
         memory.words = progress.is_some() && memory.options.group_commit.is_none();
         let heap = {
             let header = pool.header();
+            memory.threads = number * header.turns()..(number + 1) * header.turns();
             (header.data(), header.data() + header.heap_bytes())
         };
         Thread {

@@ -11,6 +11,7 @@ use common::Bench;
 use pm::btree::Tree;
 use pm::{Error, Layout, Mechanism, Options, Pool, Ptr, Thread, Ticket};
 use sim::Random;
+use spec::nearpm::{Command, Operation};
 
 const PLACE: u64 = 64 << 10;
 const BYTES: u64 = 3 << 20;
@@ -279,4 +280,47 @@ fn freed_places_are_used_again() {
         let report = case.pool.check(&case.bench.shared.cpu(0)).unwrap();
         assert_eq!(report.objects.len(), 1);
     });
+}
+
+/// An engine that does not accept a commit reports so in the load that waits for it: the
+/// transaction is not said to be durable.
+#[test]
+fn refused_commit_is_no_success() {
+    for mechanism in Mechanism::ALL {
+        for tracked in [false, true] {
+            for later in [false, true] {
+                if tracked && mechanism == Mechanism::Redo {
+                    continue;
+                }
+                let what = format!("{mechanism:?}, tracked: {tracked}, later: {later}");
+                let bench = Bench::near(1);
+                let (cpu, other) = (bench.shared.cpu(0), bench.shared.cpu(1));
+                let layout = match tracked {
+                    true => layout(mechanism).with_tracking(),
+                    false => layout(mechanism),
+                };
+                let options = bench.options(true);
+                let pool = Pool::create(&cpu, 0, PLACE, BYTES, &layout, &options).unwrap();
+                let mut thread = pool.thread(&cpu).unwrap();
+                let at = thread
+                    .run(|tx| tx.create(&1u64))
+                    .unwrap_or_else(|e: Error| panic!("{e}"));
+                let unmap = Command::new(Operation::PoolUnmap, options.process, options.pool, 0);
+                let body = |tx: &mut pm::Transaction<'_>| {
+                    tx.set(at, &2)?;
+                    bench.engine.launch(&other, &unmap).map(drop)
+                };
+                let done = match later {
+                    false => thread.run(body),
+                    true => thread
+                        .run_later(body)
+                        .and_then(|(_, ticket)| thread.wait(ticket)),
+                };
+                let text = done.expect_err(&what).to_string();
+                assert!(text.contains("refused"), "{what}: {text}");
+                let again = thread.run(|tx| tx.set(at, &3));
+                assert!(again.is_err(), "{what}: the pool has to be opened again");
+            }
+        }
+    }
 }

@@ -21,6 +21,7 @@ const BY_CPU: PoolUse = PoolUse {
     number: 0,
     engine_recovers: false,
     group_commit: None,
+    words: false,
 };
 const OFFLOADED: PoolUse = PoolUse {
     offload: true,

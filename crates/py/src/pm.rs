@@ -111,6 +111,7 @@ fn usage(
     number: u8,
     engine_recovers: bool,
     group_commit: Option<u64>,
+    words: bool,
 ) -> PyResult<PoolUse> {
     let fence = match fence {
         "read_back" => Fence::ReadBack,
@@ -128,6 +129,7 @@ fn usage(
         number,
         engine_recovers,
         group_commit,
+        words,
     })
 }
 
@@ -258,6 +260,7 @@ impl PmSystem {
         number: u8,
         engine_recovers: bool,
         group_commit: Option<u64>,
+        words: bool,
     ) -> PyResult<PmPool> {
         let layout = Layout {
             name: name.into(),
@@ -267,7 +270,7 @@ impl PmSystem {
             spare_pages,
             tracked,
         };
-        let usage = usage(offload, fence, number, engine_recovers, group_commit)?;
+        let usage = usage(offload, fence, number, engine_recovers, group_commit, words)?;
         self.pool(py, |session| session.create(place, bytes, &layout, usage))
     }
 
@@ -283,8 +286,9 @@ impl PmSystem {
         number: u8,
         engine_recovers: bool,
         group_commit: Option<u64>,
+        words: bool,
     ) -> PyResult<PmPool> {
-        let usage = usage(offload, fence, number, engine_recovers, group_commit)?;
+        let usage = usage(offload, fence, number, engine_recovers, group_commit, words)?;
         self.pool(py, |session| session.open(place, name, usage))
     }
 }
