@@ -27,6 +27,8 @@ pub enum WakeCondition {
     Loads(Vec<u32>),
     /// Space in the queue of a device's link, or this time.
     Room(usize, Time),
+    /// A CPU's store buffer holds at most this number of stores, or this time.
+    Buffered(usize, usize, Time),
     /// A device has accepted everything before a mark ([`System::mark`]), or this time.
     Accepted(usize, u64, Time),
     /// A watched write or an interrupt ([`System::wait`]), or this time.
@@ -286,6 +288,12 @@ impl Machine {
                 true => Some(self.system.now()),
                 false => Some(*limit),
             },
+            WakeCondition::Buffered(cpu, most, limit) => {
+                match self.core(*cpu).stores.held.len() <= *most {
+                    true => Some(self.system.now()),
+                    false => Some(*limit),
+                }
+            }
             WakeCondition::Accepted(device, mark, limit) => {
                 // The waiting program needs the answer again, so the mark stays.
                 Some(self.system.peek_completed(*device, *mark).unwrap_or(*limit))

@@ -276,7 +276,7 @@ impl SchedulerState {
                     .for_each(|p| p.attention = true);
             }
             let now = self.machine.system.now();
-            let mut next: Option<(Time, usize)> = None;
+            let mut next: Option<(Time, Time, usize)> = None;
             for (number, participant) in self.participants.iter_mut().enumerate() {
                 let due = match &participant.wake {
                     Some(WakeCondition::Attention(_)) if participant.attention => Some(now),
@@ -290,11 +290,17 @@ impl SchedulerState {
                 }
                 // A condition that was due earlier is due now.
                 let due = due.map(|due| due.max(now));
-                if due.is_some_and(|due| next.is_none_or(|n| due < n.0)) {
-                    next = due.map(|due| (due, number));
+                // Room is given to whoever has waited longest, or others could take it for ever.
+                let order = match &participant.wake {
+                    Some(WakeCondition::Room(_, limit)) => *limit,
+                    _ => Time::MAX,
+                };
+                let due = due.map(|due| (due, order, number));
+                if due.is_some_and(|due| next.is_none_or(|next| due < next)) {
+                    next = due;
                 }
             }
-            if let Some((_, number)) = next.filter(|n| n.0 <= now) {
+            if let Some((_, _, number)) = next.filter(|n| n.0 <= now) {
                 let participant = &mut self.participants[number];
                 if matches!(participant.wake, Some(WakeCondition::Attention(_))) {
                     participant.attention = false;

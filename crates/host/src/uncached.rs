@@ -30,25 +30,24 @@ impl Machine {
     /// Posts the stores that may leave by now; returns when the next one may. A store that waits
     /// for its link is posted after the event that gives it space.
     pub(crate) fn post_due_stores(&mut self) -> Result<Time> {
-        let mut next = Time::MAX;
-        for cpu in 0..self.cores.len() {
-            let now = self.system.now();
-            loop {
-                let stores = &self.cores[cpu].stores;
-                let Some(first) = stores.held.front() else {
-                    break;
-                };
-                if stores.next > now {
-                    next = next.min(stores.next);
-                    break;
-                }
-                if !self.system.has_room(first.device) {
-                    break;
-                }
-                self.post_first_store(cpu)?;
-            }
+        let now = self.system.now();
+        loop {
+            let heads = (self.cores.iter().enumerate())
+                .filter_map(|(cpu, core)| core.stores.held.front().map(|head| (cpu, core, head)));
+            // Room is given to the CPU that has waited longest, or others could take it for ever.
+            let first = heads
+                .filter(|(_, core, head)| {
+                    core.stores.next <= now && self.system.has_room(head.device)
+                })
+                .min_by_key(|(_, core, _)| core.stores.next);
+            let Some((cpu, ..)) = first else {
+                break;
+            };
+            self.post_first_store(cpu)?;
         }
-        Ok(next)
+        let stores = self.cores.iter().map(|core| &core.stores);
+        let next = stores.filter(|stores| !stores.held.is_empty() && stores.next > now);
+        Ok(next.map(|stores| stores.next).min().unwrap_or(Time::MAX))
     }
 
     fn post_first_store(&mut self, cpu: usize) -> Result<()> {
@@ -120,8 +119,7 @@ fn drain_to<T: Turn>(turn: &mut T, cpu: usize, most: usize) -> Result<()> {
         machine.post_due_stores()?;
         let now = machine.system.now();
         let stores = &machine.core(cpu).stores;
-        let (held, next) = (stores.held.len(), stores.next);
-        let Some(first) = stores.held.front().filter(|_| held > most) else {
+        let Some(first) = stores.held.front().filter(|_| stores.held.len() > most) else {
             return Ok(());
         };
         let (device, bar, offset) = (first.device, first.bar, first.offset);
@@ -132,9 +130,6 @@ fn drain_to<T: Turn>(turn: &mut T, cpu: usize, most: usize) -> Result<()> {
                 offset,
             }));
         }
-        turn.wait_for(match next > now {
-            true => WakeCondition::At(next),
-            false => WakeCondition::Room(device, limit),
-        })?;
+        turn.wait_for(WakeCondition::Buffered(cpu, most, limit))?;
     }
 }

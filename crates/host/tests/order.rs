@@ -122,6 +122,51 @@ fn scheduler_runs_the_earliest_cpu_first() {
     assert_eq!(counts.fills, 20);
 }
 
+/// A full queue before a slow device takes the stores of all CPUs in turn.
+#[test]
+fn scheduler_gives_room_to_whoever_has_waited_longest() {
+    const CPUS: u64 = 8;
+    const LINES: u64 = 400;
+    for kind in [
+        MemoryType::Uncached,
+        MemoryType::WriteCombining,
+        MemoryType::WriteBack,
+    ] {
+        let b = bench(
+            &profile("nearpm"),
+            vec![Pm::new(BYTES, Time::ns(80)).slow(Time::ns(400))],
+        );
+        let pm = Mapping::pm(0, kind);
+        let base = |cpu: u64| cpu * LINES * 64;
+        let program = |number: u64| -> (usize, Program<'_, ()>) {
+            let work = move |cpu: &host::Cpu| {
+                for line in 0..LINES {
+                    let at = base(number) + 64 * line;
+                    match kind {
+                        MemoryType::Uncached => cpu.store(&pm, at, &[1; 64]).unwrap(),
+                        _ => cpu.ntstore(&pm, at, &[1; 64]).unwrap(),
+                    }
+                }
+                cpu.fence(Fence::ReadBack).unwrap();
+            };
+            (number as usize, Box::new(work))
+        };
+        b.shared.run((0..CPUS).map(program).collect()).unwrap();
+        let log = log(&b);
+        let half = &log[..log.len() / 2];
+        for number in 0..CPUS {
+            let own = base(number)..base(number + 1);
+            let found = half.iter().filter(|w| own.contains(&w.0)).count() as u64;
+            let share = LINES / 2;
+            assert!(
+                (share * 9 / 10..=share * 11 / 10).contains(&found),
+                "{kind:?}: CPU {number} has {found} of the first {} lines",
+                half.len()
+            );
+        }
+    }
+}
+
 #[test]
 fn cache_store_is_visible_to_other_cpus() {
     let b = start();
