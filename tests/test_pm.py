@@ -702,6 +702,6 @@ def test_pm_words_of_the_engine_show_what_is_durable():
         system.power_on()
         with system.open(PLACE, "words", offload=True) as pool, pool.thread() as thread:
             assert int.from_bytes(thread.read(at, 8), "little") == 1
-    with pm.System(devices=2) as system:
-        with pytest.raises(NearsideError, match="words: allowed is an offloaded pool on one device"):
-            system.create(PLACE, BYTES, "words", offload=True, words=True)
+    match = "words: allowed is an offloaded pool on one device"
+    with pm.System(devices=2) as system, pytest.raises(NearsideError, match=match):
+        system.create(PLACE, BYTES, "words", offload=True, words=True)
