@@ -705,3 +705,36 @@ def test_pm_words_of_the_engine_show_what_is_durable():
     with pm.System(devices=2) as system:
         with pytest.raises(NearsideError, match="words: allowed is an offloaded pool on one device"):
             system.create(PLACE, BYTES, "words", offload=True, words=True)
+
+
+@pytest.mark.parametrize("offload", BY)
+@pytest.mark.parametrize(("mechanism", "tracked"), KINDS)
+def test_pm_thread_from_before_a_power_cut_changes_nothing_when_it_is_closed(system, mechanism, tracked, offload):
+    old = system.create(PLACE, BYTES, "stale", mechanism=mechanism, tracked=tracked, offload=offload).thread()
+    at = put(old, b"1" * 320)
+    for text in (b"2" * 320, b"3" * 320):
+        with old.transaction(later=True):
+            old.write(at, text)
+    system.power_cut()
+    system.power_on()
+    with system.open(PLACE, "stale", offload=offload) as pool, pool.thread() as thread:
+        old.close()  # its transactions have ended with the power
+        left = thread.read(at, 320)
+    with system.open(PLACE, "stale", offload=offload) as pool, pool.thread() as thread:
+        assert thread.read(at, 320) == left
+    with system.open(PLACE, "stale", offload=offload) as pool:
+        pool.check()
+
+
+@pytest.mark.parametrize("offload", BY)
+def test_pm_callbacks_are_called_when_a_thread_is_closed(system, offload):
+    called = []
+    with system.create(PLACE, BYTES, "closed", offload=offload) as pool, pool.thread() as thread:
+        at = put(thread, b"1")
+        with thread.transaction(later=True):
+            thread.write(at, b"2")
+        ticket = thread.ticket
+        thread.when_durable(ticket, called.append)
+        assert not called
+        thread.close()
+        assert called == [ticket], "closing waits for the transaction, so it is durable"
