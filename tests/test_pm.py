@@ -705,3 +705,57 @@ def test_pm_words_of_the_engine_show_what_is_durable():
     match = "words: allowed is an offloaded pool on one device"
     with pm.System(devices=2) as system, pytest.raises(NearsideError, match=match):
         system.create(PLACE, BYTES, "words", offload=True, words=True)
+
+
+@pytest.mark.parametrize("offload", BY)
+@pytest.mark.parametrize(("mechanism", "tracked"), KINDS)
+def test_pm_thread_from_before_a_power_cut_changes_nothing_when_it_is_closed(system, mechanism, tracked, offload):
+    old = system.create(PLACE, BYTES, "stale", mechanism=mechanism, tracked=tracked, offload=offload).thread()
+    at = put(old, b"1" * 320)
+    for text in (b"2" * 320, b"3" * 320):
+        with old.transaction(later=True):
+            old.write(at, text)
+    system.power_cut()
+    system.power_on()
+    with system.open(PLACE, "stale", offload=offload) as pool, pool.thread() as thread:
+        old.close()  # its transactions have ended with the power
+        left = thread.read(at, 320)
+    with system.open(PLACE, "stale", offload=offload) as pool, pool.thread() as thread:
+        assert thread.read(at, 320) == left
+    with system.open(PLACE, "stale", offload=offload) as pool:
+        pool.check()
+
+
+@pytest.mark.parametrize("offload", BY)
+@pytest.mark.parametrize(("mechanism", "tracked"), KINDS)
+def test_pm_closing_a_thread_from_before_a_power_cut_keeps_the_log_of_the_next(system, mechanism, tracked, offload):
+    old = system.create(PLACE, BYTES, "stale", mechanism=mechanism, tracked=tracked, offload=offload).thread()
+    at = put(old, b"1" * 4096)
+    with old.transaction(later=True):
+        old.write(at, b"2" * 4096)
+    system.power_cut()
+    system.power_on()
+    thread = system.open(PLACE, "stale", offload=offload).thread()
+    left = thread.read(at, 4096)
+    with pytest.raises(NearsideError), thread.transaction():  # the power fails in it
+        for start in range(0, 4096, 64):
+            thread.write(at + start, b"3" * 64)
+        old.close()  # its transactions have ended with the power before
+        system.power_cut(devices_too=False)
+    system.power_on()
+    with system.open(PLACE, "stale", offload=offload) as pool, pool.thread() as thread:
+        assert thread.read(at, 4096) == left
+
+
+@pytest.mark.parametrize("offload", BY)
+def test_pm_callbacks_are_called_when_a_thread_is_closed(system, offload):
+    called = []
+    with system.create(PLACE, BYTES, "closed", offload=offload) as pool, pool.thread() as thread:
+        at = put(thread, b"1")
+        with thread.transaction(later=True):
+            thread.write(at, b"2")
+        ticket = thread.ticket
+        thread.when_durable(ticket, called.append)
+        assert not called
+        thread.close()
+        assert called == [ticket], "closing waits for the transaction, so it is durable"

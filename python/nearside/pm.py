@@ -357,8 +357,21 @@ class Thread:
         self.close()
 
     def close(self) -> None:
-        """Closes the thread and aborts its open transaction; closing twice is allowed."""
+        """Closes the thread and aborts its open transaction; closing twice is allowed.
+
+        All of its other transactions are durable then, unless the power has failed.
+        """
+        durable = 0
+        if self._callbacks:
+            try:
+                if self.native.is_active():
+                    self.native.abort()
+                self.native.sync()
+                durable = self.native.tickets()[0]
+            except NearsideError:
+                pass  # without power nothing becomes durable any more
         self.native.close()
+        self._call_due(durable)
 
     @contextmanager
     def transaction(self, *, later: bool = False) -> Iterator[Thread]:
@@ -443,8 +456,8 @@ class Thread:
         """Calls `callback(ticket)` once, when the transaction is durable.
 
         The call is made by the method of this thread that learns it: the end of a `transaction`,
-        `wait`, `sync`, `finish` or `durable`. It is made at once for a durable one, and never after a power
-        cut. An exception of the callback leaves that method.
+        `wait`, `sync`, `finish`, `durable` or `close`. It is made at once for a durable one, and never
+        after a power cut. An exception of the callback leaves that method.
         """
         durable, last = self.native.tickets()
         if _checked_number("ticket", ticket) > last:

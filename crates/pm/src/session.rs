@@ -609,6 +609,11 @@ impl Drop for SessionThread {
             // Without power there is nothing to abort.
             let _ = self.abort();
         }
+        if !self.pool.is_alive() {
+            // Its transactions have ended with the power. What would make them durable now would
+            // change the pool as it was recovered since.
+            self.thread.abandon();
+        }
     }
 }
 

@@ -133,6 +133,11 @@ impl Thread {
         }
     }
 
+    /// Prevents all further work: the pool has to be opened again.
+    pub(crate) fn abandon(&mut self) {
+        self.pool.mark_unusable();
+    }
+
     /// Its CPU.
     pub fn cpu(&self) -> &Cpu {
         &self.memory.cpu
