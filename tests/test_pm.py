@@ -737,11 +737,16 @@ def test_pm_closing_a_thread_from_before_a_power_cut_keeps_the_log_of_the_next(s
     system.power_on()
     thread = system.open(PLACE, "stale", offload=offload).thread()
     left = thread.read(at, 4096)
-    with pytest.raises(NearsideError), thread.transaction():  # the power fails in it
-        for start in range(0, 4096, 64):
-            thread.write(at + start, b"3" * 64)
-        old.close()  # its transactions have ended with the power before
-        system.power_cut(devices_too=False)
+
+    def interrupted() -> None:
+        with thread.transaction():
+            for start in range(0, 4096, 64):
+                thread.write(at + start, b"3" * 64)
+            old.close()  # its transactions have ended with the power before
+            system.power_cut(devices_too=False)
+
+    with pytest.raises(NearsideError):
+        interrupted()
     system.power_on()
     with system.open(PLACE, "stale", offload=offload) as pool, pool.thread() as thread:
         assert thread.read(at, 4096) == left
