@@ -424,8 +424,8 @@ class PmThread:
         """Allocates an object; its offset."""
     def begin(self) -> None:
         """Begins a transaction."""
-    def close(self) -> None:
-        """Closes the thread and aborts its open transaction; closing twice is allowed."""
+    def close(self) -> int | None:
+        """Closes the thread and aborts its open transaction: the last durable ticket; None the second time."""
     def commit(self) -> None:
         """Commits the transaction."""
     def commit_later(self) -> int:

@@ -31,7 +31,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Self
+from typing import Any, Self
 
 from nearside import _native
 from nearside._native import NearsideError
@@ -70,8 +70,20 @@ def _checked_number(what: str, value: int, allowed: range | tuple[int, ...] = ra
     raise NearsideError(f"{what} = {_format_number(number)}: allowed are {words}")
 
 
-def _checked_group(count: int | None) -> int | None:
-    return None if count is None else _checked_number("group_commit", count, range(1, 1 << 64))
+def _checked_use(
+    offload: bool, fence: str, number: int, engine_recovers: bool, group_commit: int | None, words: bool
+) -> dict[str, Any]:
+    """The arguments that `create` and `open` share."""
+    if group_commit is not None:
+        group_commit = _checked_number("group_commit", group_commit, range(1, 1 << 64))
+    return {
+        "offload": offload,
+        "fence": as_text("fence", fence),
+        "number": _checked_number("number", number, POOL_NUMBERS),
+        "engine_recovers": engine_recovers,
+        "group_commit": group_commit,
+        "words": words,
+    }
 
 
 def _current_owner() -> tuple[threading.Thread, object]:
@@ -243,14 +255,9 @@ class System:
             mechanism=as_text("mechanism", mechanism),
             threads=_checked_number("threads", threads, THREADS),
             tracked=tracked,
-            offload=offload,
-            fence=as_text("fence", fence),
-            number=_checked_number("number", number, POOL_NUMBERS),
-            engine_recovers=engine_recovers,
-            group_commit=_checked_group(group_commit),
-            words=words,
             place=_checked_number("place", place),
             bytes=_checked_number("length", length),
+            **_checked_use(offload, fence, number, engine_recovers, group_commit, words),
         )
         return Pool(self, native)
 
@@ -287,12 +294,7 @@ class System:
         native = self.native.pool_open(
             place=_checked_number("place", place),
             name=as_text("name", name),
-            offload=offload,
-            fence=as_text("fence", fence),
-            number=_checked_number("number", number, POOL_NUMBERS),
-            engine_recovers=engine_recovers,
-            group_commit=_checked_group(group_commit),
-            words=words,
+            **_checked_use(offload, fence, number, engine_recovers, group_commit, words),
         )
         return Pool(self, native)
 
@@ -361,17 +363,9 @@ class Thread:
 
         All of its other transactions are durable then, unless the power has failed.
         """
-        durable = 0
-        if self._callbacks:
-            try:
-                if self.native.is_active():
-                    self.native.abort()
-                self.native.sync()
-                durable = self.native.tickets()[0]
-            except NearsideError:
-                pass  # without power nothing becomes durable any more
-        self.native.close()
-        self._call_due(durable)
+        durable = self.native.close()
+        if durable is not None:
+            self._call_due(durable)
 
     @contextmanager
     def transaction(self, *, later: bool = False) -> Iterator[Thread]:

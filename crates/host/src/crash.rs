@@ -118,10 +118,16 @@ impl Machine {
         Ok(crash)
     }
 
+    /// How often power was restored. What a program knew of devices before is void.
+    pub fn restarts(&self) -> u64 {
+        self.restarts
+    }
+
     /// Restores the power of the host and of devices without it. The CPUs start at the present
     /// time.
     pub fn restart(&mut self) {
         self.cut = None;
+        self.restarts += 1;
         for device in 0..self.system.devices() {
             self.system.power_on(device);
         }

@@ -121,6 +121,8 @@ pub struct Machine {
     pub(crate) next_ticket: u64,
     pub(crate) counts: HostCounters,
     pub(crate) cut: Option<Time>,
+    /// How often power was restored.
+    pub(crate) restarts: u64,
     pub(crate) probe: Option<CrashProbe>,
     pub(crate) observer: Option<Observer>,
     /// Pending interrupts: device and vector, and the arrival of the first of each.
@@ -142,6 +144,7 @@ impl Machine {
             next_ticket: 0,
             counts: HostCounters::default(),
             cut: None,
+            restarts: 0,
             probe: None,
             observer: None,
             messages: HashMap::new(),

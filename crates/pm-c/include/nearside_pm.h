@@ -124,7 +124,7 @@ int nspm_pool_close(nspm_pool pool);
 
 /* A thread with a private log, on a CPU of the host, 0 to 63. */
 int nspm_thread_open(nspm_pool pool, uint32_t cpu, nspm_thread *out);
-/* Closes a thread, and aborts its transaction. */
+/* Closes a thread, aborts its transaction, and makes all others durable unless the power has failed. */
 int nspm_thread_close(nspm_thread thread);
 int nspm_begin(nspm_thread thread);
 /* The whole transaction is durable when this returns NSPM_OK. After NSPM_POWER it is committed or

@@ -175,8 +175,9 @@ impl HandleTable {
     }
 
     pub fn close_thread(&mut self, id: u64) -> Result<()> {
-        self.thread(id)?;
-        self.threads.remove(&id);
+        let thread = self.threads.remove(&id);
+        let (_, thread) = thread.ok_or_else(|| missing("thread", id))?;
+        thread.close()?;
         Ok(())
     }
 }

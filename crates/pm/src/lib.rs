@@ -203,7 +203,7 @@
 //! - With an engine each commit is a posted command, and only its fence is left out. The link keeps
 //!   commands and stores in order, and so does the engine. So what the device has accepted is a
 //!   prefix. A commit waits until its command has left the CPU, since other threads may use its
-//!   changes. A load of a register is answered after all commands, so it proves these.
+//!   changes. A load of the command page is answered after all commands, so it proves these.
 //! - With the CPU as the executor each transaction is durable on return.
 //!
 //! Over several devices each transaction is durable on return, too: a power loss could leave

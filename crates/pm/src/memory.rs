@@ -409,7 +409,7 @@ impl Memory {
     }
 
     /// Proves that the commands to the engine of a single device are persistent: the device answers
-    /// a load of a register after all of them.
+    /// a load of the command page after all of them.
     pub fn prove_commands(&mut self) -> Result<()> {
         match self.unproven {
             true => self.fence_commands(1),

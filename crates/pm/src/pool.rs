@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use host::Cpu;
+use host::{Cpu, SharedMachine};
 use sim::Bar;
 use spec::nearpm::{
     progress_word, Command, Descriptor, ErrorBit, LogState, Operation, RecordKind, ALIGN,
@@ -47,6 +47,9 @@ pub(crate) struct PoolInner {
     grouped: AtomicU64,
     /// Host memory with the progress words of the pool's engine.
     words: Option<u64>,
+    shared: SharedMachine,
+    /// Restarts of the host when it was opened.
+    restarts: u64,
     /// Why the pool can't be used any more.
     unusable: Mutex<Option<&'static str>>,
 }
@@ -71,6 +74,16 @@ impl PoolInner {
 
     pub fn next_transaction(&self) -> u64 {
         self.transactions.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// An error if the power has failed since the pool was opened.
+    pub fn check_alive(&self) -> Result<()> {
+        match self.shared.with_machine(|machine| machine.restarts()) == self.restarts {
+            true => Ok(()),
+            false => Err(Error::Power(
+                "the power has failed since the pool was opened: open it again".into(),
+            )),
+        }
     }
 
     pub fn check_usable(&self) -> Result<()> {
@@ -333,6 +346,8 @@ impl Pool {
             under_way: AtomicUsize::new(0),
             pending: AtomicU64::new(0),
             grouped: AtomicU64::new(0),
+            shared: cpu.shared().clone(),
+            restarts: cpu.shared().with_machine(|machine| machine.restarts()),
             unusable: Mutex::new(None),
         })))
     }

@@ -30,13 +30,10 @@ struct PowerState {
     failed: Time,
     /// The time of a scheduled power cut.
     ordered: Option<Time>,
-    /// How often power came on.
-    life: u64,
 }
 
 /// An open pool: no other pool may overlap it or have its number.
 struct OpenPool {
-    life: u64,
     number: Option<u8>,
     place: u64,
     bytes: u64,
@@ -147,7 +144,6 @@ impl Session {
                 on: true,
                 failed: Time::ZERO,
                 ordered: None,
-                life: 0,
             }),
             pools: Mutex::new(Vec::new()),
             mapped_by_program: Mutex::new(Vec::new()),
@@ -260,8 +256,8 @@ impl Session {
         self.shared.with_machine(|machine| machine.restart());
         self.engines.iter().for_each(|engine| engine.restart());
         lock(&self.mapped_by_program).clear();
+        lock(&self.pools).clear();
         power.on = true;
-        power.life += 1;
         Ok(())
     }
 
@@ -278,10 +274,6 @@ impl Session {
     pub fn has_power(&self) -> bool {
         let power = lock(&self.power);
         power.on && !self.has_failed(&power)
-    }
-
-    fn life(&self) -> u64 {
-        lock(&self.power).life
     }
 
     /// An error for a range outside of the window, or too large for one access.
@@ -428,9 +420,8 @@ impl Session {
         };
         self.check_power()?;
         let number = usage.offload.then_some(usage.number);
-        let life = self.life();
         let mut pools = lock(&self.pools);
-        pools.retain(|pool| pool.life == life && pool.by.strong_count() > 0);
+        pools.retain(|pool| pool.by.strong_count() > 0);
         let allowed = |bytes: u64| {
             self.check_fits(place, bytes)?;
             let end = self.end_in_window(place, bytes);
@@ -468,7 +459,6 @@ impl Session {
         }
         let mark = Arc::new(());
         pools.push(OpenPool {
-            life,
             number,
             place,
             bytes: pool.bytes(),
@@ -476,7 +466,6 @@ impl Session {
         });
         Ok(SessionPool {
             session: self.clone(),
-            life,
             pool,
             mark,
         })
@@ -495,8 +484,6 @@ fn is_map_refused_as_busy(error: &Error) -> bool {
 #[derive(Clone)]
 pub struct SessionPool {
     session: Arc<Session>,
-    /// The host's life in which it was opened.
-    life: u64,
     pool: Pool,
     mark: Arc<()>,
 }
@@ -514,12 +501,8 @@ impl SessionPool {
 
     /// An error if the power has failed since it was opened.
     fn check_alive(&self) -> Result<()> {
-        match self.session.life() == self.life {
-            true => self.session.check_power(),
-            false => Err(Error::Power(
-                "the power has failed since the pool was opened: open it again".into(),
-            )),
-        }
+        self.pool.0.check_alive()?;
+        self.session.check_power()
     }
 
     /// Bytes of it.
@@ -548,9 +531,7 @@ impl SessionPool {
         let place = place.ok_or_else(|| invalid("the pool is not in use any more"))?;
         self.session.check_fits(place, bytes)?;
         let end = self.session.end_in_window(place, bytes);
-        let open = |p: &&OpenPool| {
-            p.life == self.life && p.by.strong_count() > 0 && place < p.place && p.place < end
-        };
+        let open = |p: &&OpenPool| p.by.strong_count() > 0 && place < p.place && p.place < end;
         if let Some(other) = pools.iter().find(open) {
             return Err(Error::Invalid(format!(
                 "{bytes} bytes at {place:#x}: the pool at {:#x} is open; close it first",
@@ -608,11 +589,6 @@ impl Drop for SessionThread {
         if self.work.is_some() {
             // Without power there is nothing to abort.
             let _ = self.abort();
-        }
-        if !self.pool.is_alive() {
-            // Its transactions have ended with the power. What would make them durable now would
-            // change the pool as it was recovered since.
-            self.thread.abandon();
         }
     }
 }
@@ -739,6 +715,24 @@ impl SessionThread {
             Err(Error::Aborted) => Ok(()),
             other => other,
         }
+    }
+
+    /// Ends its use. Aborts its open transaction and makes all others durable, unless the power has
+    /// failed. Returns the last durable one.
+    pub fn close(mut self) -> Result<Ticket> {
+        if self.pool.is_alive() {
+            let aborted = if self.is_active() {
+                self.abort()
+            } else {
+                Ok(())
+            };
+            let ended = aborted.and_then(|()| self.thread.sync());
+            // A scheduled power cut may have come meanwhile.
+            if self.pool.is_alive() {
+                ended?;
+            }
+        }
+        Ok(self.thread.durable())
     }
 
     /// Prevents the commit of the transaction: one nested in it has failed.

@@ -133,11 +133,6 @@ impl Thread {
         }
     }
 
-    /// Prevents all further work: the pool has to be opened again.
-    pub(crate) fn abandon(&mut self) {
-        self.pool.mark_unusable();
-    }
-
     /// Its CPU.
     pub fn cpu(&self) -> &Cpu {
         &self.memory.cpu
@@ -191,13 +186,22 @@ impl Thread {
         Ok(self.durability.last())
     }
 
+    /// A power loss ends the transactions that were not durable. What would make them so would
+    /// change the pool as it was recovered since.
+    fn check_usable(&self) -> Result<()> {
+        if self.durability.pending() > 0 {
+            self.pool.check_alive()?;
+        }
+        self.pool.check_usable()
+    }
+
     /// Learns how far transactions are durable, without waiting: loads the word of host memory that
     /// the engine writes. Without such a word nothing new is learned, and no time passes.
     pub fn poll(&mut self) -> Result<Ticket> {
         if self.durability.pending() == 0 {
             return Ok(self.durable());
         }
-        self.pool.check_usable()?;
+        self.check_usable()?;
         let device = self.pool.devices.number(0);
         let begin = self.memory.cpu.now();
         let learned = match &mut self.progress {
@@ -278,7 +282,7 @@ impl Thread {
         if self.durability.pending() == 0 {
             return Ok(());
         }
-        self.pool.check_usable()?;
+        self.check_usable()?;
         let settled = {
             let (mechanism, memory) = self.mechanism_and_memory()?;
             mechanism.settle(memory)
@@ -439,7 +443,7 @@ impl Thread {
     /// one is under way.
     pub(crate) fn begin(&mut self, waits: bool) -> Result<ActiveTransaction> {
         let began = self.memory.cpu.now();
-        self.pool.check_usable()?;
+        self.check_usable()?;
         let takes_turns = {
             let header = self.pool.header();
             header.layout.mechanism.is_paged() && !header.layout.tracked

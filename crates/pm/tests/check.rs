@@ -272,34 +272,3 @@ fn pool_in_the_reserved_range_is_refused() {
     assert_eq!(create(place - (128 << 10), &bench.options(true)), None);
     assert_eq!(create(place, &bench.options(false)), None);
 }
-
-/// A thread that is dropped after a power loss leaves the pool as it was recovered.
-#[test]
-fn thread_from_before_a_power_loss_stores_nothing() {
-    for (mechanism, offload) in Mechanism::ALL
-        .into_iter()
-        .flat_map(|m| [(m, false), (m, true)])
-    {
-        let session = session();
-        let pool = session.create(0, 1 << 20, &layout(mechanism), usage(offload));
-        let pool = pool.unwrap();
-        let at = object(&pool, 8, 1);
-        let mut old = pool.thread(0).unwrap();
-        for byte in [2, 3] {
-            old.begin().unwrap();
-            old.write(at, &[byte; 8]).unwrap();
-            old.commit_later().unwrap();
-        }
-        lose_power(&session);
-        let pool = session.open(0, "n", usage(offload)).unwrap();
-        let recovered = content(&pool);
-        drop(old);
-        pool.close().unwrap();
-        let pool = session.open(0, "n", usage(offload)).unwrap();
-        assert_eq!(
-            content(&pool),
-            recovered,
-            "{mechanism:?}, offloaded: {offload}"
-        );
-    }
-}

@@ -3,12 +3,15 @@
 //! Pools through several lives of the host: with alternating executors, created and grown over
 //! former pools, and with numbers at their limits.
 
+mod common;
+
 use std::sync::Arc;
 
+use common::Bench;
 use design::Design;
 use host::CutScope;
 use pm::session::{PoolUse, Session};
-use pm::{Error, Layout, Mechanism, Synchronisation};
+use pm::{Error, Layout, Mechanism, Options, Pool, Synchronisation};
 use sim::Time;
 use spec::nearpm::{Descriptor, LogState};
 
@@ -366,5 +369,86 @@ fn session_unmaps_a_stale_pool_under_another_number() {
         change(&pool, 3).unwrap();
         assert_eq!(content(&pool), 3);
         pool.close().unwrap();
+    }
+}
+
+/// A thread of a session from before a power loss, dropped or closed, leaves the pool as it was
+/// recovered.
+#[test]
+fn old_thread_of_a_session_stores_nothing() {
+    for mechanism in Mechanism::ALL {
+        for (usage, close) in [BY_CPU, OFFLOADED]
+            .into_iter()
+            .flat_map(|usage| [(usage, false), (usage, true)])
+        {
+            let session = session(1);
+            let at = filled(&session, 0, &layout("n", mechanism), usage, 1);
+            let pool = session.open(0, "n", usage).unwrap();
+            let mut old = pool.thread(0).unwrap();
+            for byte in [2, 3] {
+                old.begin().unwrap();
+                old.write(at, &[byte; BYTES]).unwrap();
+                old.commit_later().unwrap();
+            }
+            lose_power(&session, true);
+            let pool = session.open(0, "n", usage).unwrap();
+            let recovered = content(&pool);
+            match close {
+                true => drop(old.close().unwrap()),
+                false => drop(old),
+            }
+            pool.close().unwrap();
+            let pool = session.open(0, "n", usage).unwrap();
+            assert_eq!(content(&pool), recovered, "{mechanism:?}, {usage:?}");
+            pool.check().unwrap();
+        }
+    }
+}
+
+/// The same without a session: whatever is called, nothing is stored, and no transaction of the
+/// former life becomes durable.
+#[test]
+fn old_thread_is_void() {
+    const PLACE: u64 = 64 << 10;
+    for mechanism in Mechanism::ALL {
+        for (offloaded, words) in [(false, false), (true, false), (true, true)] {
+            let what = format!("{mechanism:?}, offloaded: {offloaded}, words: {words}");
+            let bench = Bench::near(1);
+            let cpu = bench.shared.cpu(0);
+            let options = Options {
+                words,
+                ..bench.options(offloaded)
+            };
+            let layout = layout("n", mechanism);
+            let old_pool = Pool::create(&cpu, 0, PLACE, 3 * MIB, &layout, &options).unwrap();
+            let mut old = old_pool.thread(&cpu).unwrap();
+            let created = old.run(|tx| tx.create(&[0u64; 20]));
+            let at = created.unwrap_or_else(|e: Error| panic!("{e}"));
+            for value in 1..4 {
+                let later = old.run_later(|tx| tx.set(at, &[value; 20]));
+                let (_, ticket) = later.unwrap_or_else(|e: Error| panic!("{e}"));
+                if !old.is_durable(ticket) {
+                    let called = |_| panic!("durable after the power was lost");
+                    old.when_durable(ticket, called).unwrap();
+                }
+            }
+            let crash = |machine: &mut host::Machine| machine.crash(CutScope::All);
+            bench.shared.with_machine(crash).unwrap();
+            bench.restart();
+
+            let pool = Pool::open(&cpu, 0, PLACE, "n", &options).unwrap();
+            let mut thread = pool.thread(&cpu).unwrap();
+            let found = thread.get(at).unwrap();
+            let is_power = |result: pm::Result<()>| matches!(result, Err(Error::Power(_)));
+            assert!(is_power(old.poll().map(drop)), "{what}");
+            assert!(is_power(old.sync()), "{what}");
+            assert!(is_power(old.run(|tx| tx.set(at, &[9; 20]))), "{what}");
+            drop((old, old_pool));
+            assert_eq!(thread.get(at).unwrap(), found, "{what}");
+            let next = thread.run(|tx| tx.set(at, &[5; 20]));
+            next.unwrap_or_else(|e: Error| panic!("{what}: {e}"));
+            drop(thread);
+            pool.check(&cpu).unwrap();
+        }
     }
 }

@@ -461,11 +461,13 @@ impl PmThread {
         })))
     }
 
-    /// Ends the thread. A transaction in flight is aborted. A second call does nothing.
-    fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.thread.close(py, |thread| {
-            thread.take();
-            Ok(())
-        })
+    /// Ends the thread. A transaction in flight is aborted, all others are durable unless the power
+    /// has failed. Returns the last durable ticket. A second call does nothing.
+    fn close(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        let close = |thread: &mut Option<SessionThread>| match thread.take() {
+            Some(thread) => thread.close().map(|ticket| Some(ticket.number())),
+            None => Ok(None),
+        };
+        self.thread.close(py, close)
     }
 }
