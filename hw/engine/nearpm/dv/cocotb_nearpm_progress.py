@@ -173,3 +173,40 @@ async def no_word_after_power_failure(dut):
     assert bench.word(WORDS, 0, 0) == last
     assert await bench.register(0x210) == 0
     assert not words.writes
+
+
+class Writes:
+    """Notes the addresses of all writes to host memory."""
+
+    def __init__(self, bench):
+        self.dut = bench.dut
+        self.addresses = []
+
+    async def run(self):
+        d = self.dut
+        while True:
+            await RisingEdge(d.clk_i)
+            if int(d.m_host_awvalid.value) and int(d.m_host_awready.value):
+                self.addresses.append(int(d.m_host_awaddr.value))
+
+
+@cocotb.test()
+async def no_word_at_address_0(dut):
+    """The address is set to 0 while the words of eight logs are written: none is written to address 0."""
+    bench = Bench(dut)
+    await bench.start()
+    program, writes = Program(bench), Writes(bench)
+    await program.start()
+    cocotb.start_soon(writes.run())
+    for pool in POOLS:
+        for thread in range(4):
+            await bench.run_command(COMMIT, **program.ids(pool, thread), transaction=900)
+    for delay in range(40):
+        await bench.set_words(WORDS)  # all words are written again
+        await bench.write_register(0x210, 0)  # has no effect before the upper half
+        await ClockCycles(dut.clk_i, delay)
+        await bench.write_register(0x214, 0)
+        await bench.wait_idle()
+    assert writes.addresses
+    wrong = sorted({address for address in writes.addresses if address < WORDS})
+    assert not wrong, f"writes to {[hex(address) for address in wrong]}"

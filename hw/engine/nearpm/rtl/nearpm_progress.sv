@@ -132,7 +132,8 @@ module nearpm_progress
   );
 
   assign read_fire = state_q == StRead && !done_valid_i && !update_valid_q && !freeze_i;
-  assign fire = state_q == StWord && !freeze_i && !drop_word;
+  // The address may have become 0 after the read.
+  assign fire = state_q == StWord && on && !freeze_i && !drop_word;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) state_q <= StIdle;
